@@ -1,0 +1,1 @@
+//! Engine: who may come in.

@@ -1,0 +1,1 @@
+//! Floor 5: HTTP API, live feed and the embedded dashboard.

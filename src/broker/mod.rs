@@ -1,0 +1,1 @@
+//! Engine: exchanges, queues and consumers.

@@ -1,0 +1,1 @@
+//! Floor 7: arguments, subcommands, exit codes.

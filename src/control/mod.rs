@@ -1,0 +1,1 @@
+//! Floor 4: the one way to change what exists.

@@ -1,0 +1,1 @@
+//! Engine: HTTP in, services behind.

@@ -1,0 +1,31 @@
+//! Every bounded thing has its number here, with the answer given when it is full. Settings under `[limits]` may lower or raise
+//! the ones that users meet; the rest protect the process.
+
+/// Longest AMQP short string, in bytes (AMQP 0-9-1 §4.2.5.3). Refused with 501/406 where a peer exceeds it.
+pub const SHORT_STRING_BYTES_MAX: usize = 255;
+/// Largest AMQP frame offered in `connection.tune`, in bytes; RabbitMQ's default. A larger frame closes the connection with 501.
+pub const AMQP_FRAME_BYTES_MAX: u32 = 131_072;
+/// Channels offered per connection in `connection.tune`; RabbitMQ's default. The next one closes the connection with 530.
+pub const AMQP_CHANNELS_MAX: u16 = 2_047;
+/// Heartbeat offered in `connection.tune`, in seconds.
+pub const AMQP_HEARTBEAT_SECONDS: u16 = 60;
+/// Nesting of AMQP field tables and arrays; deeper ones are a syntax error (502).
+pub const TABLE_DEPTH_MAX: usize = 32;
+/// Largest AMQP message body, in bytes; RabbitMQ 3.13's default. A larger one closes the channel with 311/406.
+pub const MESSAGE_BODY_BYTES_MAX: u64 = 134_217_728;
+/// Time a peer has to finish its protocol handshake, in ms, before its socket is closed.
+pub const HANDSHAKE_MS_MAX: u64 = 10_000;
+/// Open sockets over all listeners. Beyond it new sockets are closed at once and counted.
+pub const CONNECTIONS_MAX: usize = 65_536;
+
+/// Body of one call through the gateway, in bytes; 413 beyond (`limits.call_body_bytes_max`).
+pub const CALL_BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Bodies of all calls in flight, in bytes; 503 with Retry-After beyond.
+pub const CALL_BODIES_BYTES_MAX: usize = 256 * 1024 * 1024;
+/// HTTP field section carried by a call, in bytes; 431 beyond.
+pub const CALL_HEADERS_BYTES_MAX: usize = 32 * 1024;
+/// Bytes of a streamed reply that wait for a slow HTTP client before the replying connection is paused.
+pub const REPLY_BUFFER_BYTES_MAX: usize = 1024 * 1024;
+
+/// Longest line of service output kept as one log record, in bytes; the rest of the line is cut and the record says so.
+pub const OUTPUT_LINE_BYTES_MAX: usize = 64 * 1024;

@@ -1,0 +1,12 @@
+//! Floor 1: plain data that several floors speak of. No I/O, no locks, no sockets; values and the rules that need nothing else.
+
+pub mod call;
+pub mod emit;
+pub mod happening;
+pub mod identity;
+pub mod refusal;
+pub mod service;
+pub mod signal;
+pub mod table;
+pub mod topology;
+pub mod trace_context;

@@ -1,0 +1,1 @@
+//! Floor 5: doors. Listeners, TLS, sniffing and the protocol connections.

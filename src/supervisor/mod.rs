@@ -1,0 +1,1 @@
+//! Engine: runs services as processes.

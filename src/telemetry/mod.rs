@@ -1,0 +1,1 @@
+//! Engine: keeps and serves spans, log records and metrics.

@@ -1,0 +1,3 @@
+//! Floor 2: codecs and protocol sessions. Bytes in, events out; no sockets, no clocks, no locks.
+
+pub mod amqp;
