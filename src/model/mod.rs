@@ -1,5 +1,6 @@
 //! Floor 1: plain data that several floors speak of. No I/O, no locks, no sockets; values and the rules that need nothing else.
 
+pub mod broker_header;
 pub mod call;
 pub mod emit;
 pub mod happening;

@@ -1,1 +1,4 @@
 //! Floor 5: doors. Listeners, TLS, sniffing and the protocol connections.
+
+pub mod http;
+pub mod tls;

@@ -31,6 +31,8 @@ pub struct Instance {
     pub http: Option<SocketAddr>,
     /// Keep `/{service}[/vN]` on the path (`strip_prefix = false`).
     pub keep_prefix: bool,
+    /// The version it declares (`/{service}/vN/…` over HTTP); `None` is unversioned. Bindings declare their own on the bus.
+    pub version: Option<u32>,
     pub pid: Option<u32>,
     pub language: Option<Arc<str>>,
     pub restart_count: u32,
@@ -48,6 +50,7 @@ pub struct NewInstance {
     pub state: InstanceState,
     pub http: Option<SocketAddr>,
     pub keep_prefix: bool,
+    pub version: Option<u32>,
     pub pid: Option<u32>,
     pub language: Option<Arc<str>>,
 }
@@ -115,6 +118,7 @@ impl Registry {
             reason: Arc::from(""),
             http: new.http,
             keep_prefix: new.keep_prefix,
+            version: new.version,
             pid: new.pid,
             language: new.language,
             restart_count: 0,
@@ -168,6 +172,7 @@ mod tests {
             state: InstanceState::Starting,
             http: None,
             keep_prefix: false,
+            version: None,
             pid: None,
             language: None,
         }
