@@ -1,1 +1,22 @@
-//! Engine: keeps and serves spans, log records and metrics.
+//! Engine: keeps spans, log records and metric points in bounded memory and answers questions about them.
+//!
+//! ```text
+//!   model::emit ─┐                 ┌─ store: traces · logs · series (bytes per signal, a fair share per service)
+//!   OTLP doors ──┼─ inbox ─ pump ──┼─ rollups: rate, errors, duration per service · tape · topology
+//!   own events ──┘  (bounded)      └─ live: cursors into the same store; state maps set by the sampler
+//! ```
+//!
+//! Handing something in costs one short lock; everything else happens in [`Telemetry::pump`], which the task of
+//! [`Telemetry::run`] and every query call. A query therefore sees all that was accepted before it. Knows nothing of sockets,
+//! brokers or processes.
+//!
+//! Invariants: `received = kept + evicted + dropped` for each signal, at every moment; a row's sequence number never changes
+//! and is never reused; bytes kept never exceed the configured budget by more than one row.
+
+mod engine;
+pub mod live;
+pub mod query;
+pub mod traffic;
+pub mod view;
+
+pub use engine::{Telemetry, TelemetryConfig};

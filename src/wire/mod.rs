@@ -1,3 +1,4 @@
 //! Floor 2: codecs and protocol sessions. Bytes in, events out; no sockets, no clocks, no locks.
 
 pub mod amqp;
+pub mod otlp;

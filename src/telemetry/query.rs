@@ -1,0 +1,76 @@
+//! What can be asked.
+
+use crate::model::refusal::{Refusal, RefusalKind};
+
+/// Rows of one answer at most; a larger wish is cut, not refused.
+pub const ROWS_MAX: usize = 5_000;
+
+/// Log records: `query` in the query language, newest page first.
+#[derive(Clone, Debug, Default)]
+pub struct LogQuery {
+    pub query: String,
+    pub space: Option<String>,
+    pub from_us: Option<u64>,
+    pub to_us: Option<u64>,
+    /// Only rows with a smaller sequence number.
+    pub before: Option<u64>,
+    /// 200 if zero.
+    pub limit: usize,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct TraceQuery {
+    pub query: String,
+    pub space: Option<String>,
+    pub from_us: Option<u64>,
+    pub to_us: Option<u64>,
+    pub before: Option<u64>,
+    pub limit: usize,
+    pub min_duration_ns: Option<u64>,
+    pub max_duration_ns: Option<u64>,
+    pub status: Option<TraceStatus>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TraceStatus {
+    Ok,
+    Error,
+    Open,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct SeriesQuery {
+    pub name: String,
+    pub service: Option<String>,
+    /// Attribute keys (or `service`, `instance`) whose values make the series; all attributes if empty.
+    pub group: Vec<String>,
+    /// Only series whose labels match: `field:value`, as in the query language.
+    pub query: String,
+    pub from_us: Option<u64>,
+    pub to_us: Option<u64>,
+    /// Buckets wanted, 1 to 1,000; 120 if zero.
+    pub points: usize,
+}
+
+/// A question that cannot be understood, with the place of the mistake.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueryError {
+    /// Offset in characters into the query text.
+    pub position: usize,
+    pub what: String,
+    pub next: String,
+}
+
+impl std::fmt::Display for QueryError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "at character {}: {}. {}", self.position + 1, self.what, self.next)
+    }
+}
+
+impl std::error::Error for QueryError {}
+
+impl From<QueryError> for Refusal {
+    fn from(error: QueryError) -> Self {
+        Refusal::new(RefusalKind::Invalid, format!("at character {}: {}", error.position + 1, error.what)).hint(error.next)
+    }
+}

@@ -1,0 +1,1 @@
+//! OTLP, protobuf and JSON, to `model::signal`. Pure: bytes in, signals out.
