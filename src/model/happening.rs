@@ -41,6 +41,12 @@ pub enum What {
         status: Arc<str>,
         next: Arc<str>,
     },
+    /// Runs, but stopped answering its probe.
+    InstanceDegraded {
+        service: ServiceName,
+        instance: InstanceName,
+        reason: Arc<str>,
+    },
     InstanceFailing {
         service: ServiceName,
         instance: InstanceName,
@@ -88,6 +94,7 @@ impl What {
             What::InstanceStarting { .. } => "instance.starting",
             What::InstanceReady { .. } => "instance.ready",
             What::InstanceExited { .. } => "instance.exited",
+            What::InstanceDegraded { .. } => "instance.degraded",
             What::InstanceFailing { .. } => "instance.failing",
             What::DefinitionChanged { .. } => "definition.changed",
             What::ReplyRefused { .. } => "reply.refused",
@@ -102,7 +109,8 @@ impl What {
     pub fn severity(&self) -> Severity {
         match self {
             What::InstanceExited { .. } | What::InstanceFailing { .. } => Severity::ERROR,
-            What::ReplyRefused { .. }
+            What::InstanceDegraded { .. }
+            | What::ReplyRefused { .. }
             | What::ReplyDropped { .. }
             | What::ConnectionRefused { .. }
             | What::QueueFull { .. }
@@ -124,6 +132,7 @@ impl What {
             | What::InstanceStarting { service, .. }
             | What::InstanceReady { service, .. }
             | What::InstanceExited { service, .. }
+            | What::InstanceDegraded { service, .. }
             | What::InstanceFailing { service, .. }
             | What::OutputTruncated { service, .. } => Some(service.as_str()),
             What::ReplyRefused { service, .. } => Some(service),
@@ -146,6 +155,7 @@ impl What {
             What::InstanceStarting { instance, pid, .. } => format!("{instance} starting, pid {pid}"),
             What::InstanceReady { instance, after_ms, .. } => format!("{instance} ready after {after_ms} ms"),
             What::InstanceExited { instance, status, next, .. } => format!("{instance} exited {status}; {next}"),
+            What::InstanceDegraded { instance, reason, .. } => format!("{instance} degraded: {reason}"),
             What::InstanceFailing { instance, reason, .. } => format!("{instance} failing: {reason}"),
             What::DefinitionChanged { kind, name, change, by } => format!("{kind} {name} {change} by {by}"),
             What::ReplyRefused { service, reason } => format!("{service} sent a reply that cannot be HTTP: {reason}"),

@@ -7,6 +7,7 @@ pub mod happening;
 pub mod identity;
 pub mod refusal;
 pub mod service;
+pub mod service_spec;
 pub mod signal;
 pub mod table;
 pub mod topology;

@@ -35,6 +35,8 @@ pub struct Instance {
     pub version: Option<u32>,
     pub pid: Option<u32>,
     pub language: Option<Arc<str>>,
+    /// Bus connections that belong to it; see [`Registry::attach`].
+    pub attached: u32,
     pub restart_count: u32,
     /// Unix nanoseconds.
     pub since_ns: u64,
@@ -107,6 +109,51 @@ impl Registry {
     }
 
     pub fn add(&self, new: NewInstance) -> InstanceId {
+        let mut id = InstanceId(0);
+        self.edit(|instances| id = self.insert(instances, new, 0));
+        id
+    }
+
+    /// A bus connection became an instance. If it is the connection of a process that the supervisor runs (same space, service
+    /// and instance name), it joins that instance instead of standing beside it. Pair with [`Registry::detach`].
+    pub fn attach(&self, new: NewInstance) -> InstanceId {
+        let mut id = InstanceId(0);
+        self.edit(|instances| {
+            let own = instances.values_mut().find(|known| {
+                known.source == Source::Supervised
+                    && known.name == new.name
+                    && known.service == new.service
+                    && known.space == new.space
+            });
+            id = match own {
+                Some(own) => {
+                    let own = Arc::make_mut(own);
+                    own.attached += 1;
+                    own.language = new.language.or_else(|| own.language.take());
+                    own.id
+                }
+                None => self.insert(instances, new, 1),
+            };
+        });
+        id
+    }
+
+    /// A bus connection of `id` is gone. The instance goes with its last connection, unless the supervisor runs it.
+    pub fn detach(&self, id: InstanceId) -> Option<Arc<Instance>> {
+        let mut removed = None;
+        self.edit(|instances| {
+            let Some(instance) = instances.get_mut(&id) else { return };
+            if instance.source != Source::Supervised && instance.attached <= 1 {
+                removed = instances.remove(&id);
+            } else {
+                let instance = Arc::make_mut(instance);
+                instance.attached = instance.attached.saturating_sub(1);
+            }
+        });
+        removed
+    }
+
+    fn insert(&self, instances: &mut BTreeMap<InstanceId, Arc<Instance>>, new: NewInstance, attached: u32) -> InstanceId {
         let id = InstanceId(self.next_id.fetch_add(1, Ordering::Relaxed));
         let instance = Instance {
             id,
@@ -121,12 +168,11 @@ impl Registry {
             version: new.version,
             pid: new.pid,
             language: new.language,
+            attached,
             restart_count: 0,
             since_ns: self.clock.unix_nanos(),
         };
-        self.edit(|instances| {
-            instances.insert(id, Arc::new(instance));
-        });
+        instances.insert(id, Arc::new(instance));
         id
     }
 
@@ -192,6 +238,22 @@ mod tests {
         assert_eq!(registry.snapshot().of_service("other", &greeter).count(), 0);
         registry.remove(first);
         assert_eq!(registry.snapshot().of_service("/", &greeter).count(), 1);
+    }
+
+    #[test]
+    fn the_bus_connection_of_a_supervised_process_joins_its_instance() {
+        let registry = Registry::new(Clock::manual(0));
+        let own = registry.add(new_instance("greeter", "greeter-1"));
+        let from_bus =
+            |name| NewInstance { source: Source::Amqp, language: Some("Python".into()), ..new_instance("greeter", name) };
+        assert_eq!(registry.attach(from_bus("greeter-1")), own);
+        assert_eq!(registry.snapshot().get(own).expect("kept").attached, 1);
+        let other = registry.attach(from_bus("laptop"));
+        assert_ne!(other, own);
+        assert!(registry.detach(other).is_some(), "an instance that is only a connection goes with it");
+        assert!(registry.detach(own).is_none());
+        let instance = registry.snapshot().get(own).expect("the process still runs").clone();
+        assert_eq!((instance.attached, instance.language.as_deref()), (0, Some("Python")));
     }
 
     #[test]
