@@ -1,1 +1,29 @@
-//! Engine: exchanges, queues and consumers.
+//! Engine: exchanges, queues and consumers, in memory. RabbitMQ clients talk to it unchanged through `net::amqp`; the gateway's
+//! calls come in by [`crate::model::call::CallBus`], which `Arc<Broker>` implements.
+//!
+//! ```text
+//!   publisher's task                                  consumer's task
+//!   Client::publish ──► runs of one route             Link::take ──► one write
+//!   Client::flush   ──► Queue::offer (one lock a run) ──► Outbox (one lock a run) ──► one wake a batch
+//! ```
+//!
+//! Knows nothing of sockets, tasks or HTTP: a door owns the socket and a [`Client`] (one connection's exclusive half) and drains
+//! the [`Link`] (its shared half, into which deliveries are encoded). Time is handed in or read from the [`Clock`].
+//!
+//! Invariants:
+//! - Locks are taken in the order topology, queue, outbox; none is held across an await or a system call.
+//! - A message is in exactly one place: ready in its queue, or unacked in one channel. Nothing else holds it.
+//! - What must happen outside the locks (wakes, calls' observers, attachments, happenings) is collected and done after them.
+//!
+//! [`Clock`]: crate::kernel::Clock
+
+mod config;
+mod core;
+mod refused;
+mod vhost;
+pub mod view;
+
+pub use config::{Attachment, AttachmentHow, Attachments, BrokerConfig, ConnectionId, NoAttachments};
+pub use core::Broker;
+pub use refused::Refused;
+pub use vhost::{Actor, Declared, DeleteRule, Vhost};

@@ -60,6 +60,8 @@ pub enum CallFailure {
     Full { queue: String },
     /// The field section does not fit the consumer's negotiated frame size.
     FrameTooSmall { frame_max: u32 },
+    /// The caller's side took no bytes of a streamed reply for 10 s: the stream is ended, never cleanly.
+    Stalled { service: String },
 }
 
 /// Receives what becomes of a call, from the broker's side of the wall.

@@ -1,5 +1,6 @@
 //! Floor 5: doors. Listeners, TLS, sniffing and the protocol connections.
 
+pub mod amqp;
 pub mod http;
 pub mod tls;
 pub mod otlp;

@@ -1,0 +1,61 @@
+//! What the broker is given when it is made: its limits and the port to whoever keeps track of attached services.
+
+use crate::model::service::{InstanceName, ServiceName};
+use std::sync::Arc;
+
+#[derive(Clone, Debug)]
+pub struct BrokerConfig {
+    /// Bytes of messages over all queues, ready and unacked. Beyond it publishers are blocked (`connection.blocked`) until the
+    /// level is back at four fifths (`limits.queue_bytes_max`).
+    pub queue_bytes_max: u64,
+    /// Whether a publish without `traceparent` may inherit one from what its connection is working on (contract §8).
+    pub infer_parents: bool,
+}
+
+impl Default for BrokerConfig {
+    fn default() -> Self {
+        BrokerConfig { queue_bytes_max: 1 << 30, infer_parents: true }
+    }
+}
+
+/// Names one connection for as long as the process runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
+pub struct ConnectionId(pub u64);
+
+/// A connection that has become an instance of a service (contract §7): it consumes a queue bound to `reactor.call` or
+/// `reactor.event`. One connection may be an instance of several services.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Attachment {
+    pub space: Arc<str>,
+    pub service: ServiceName,
+    pub instance: InstanceName,
+    pub connection: ConnectionId,
+    /// The supervisor started this process, so the instance already stands in the registry under this name.
+    pub supervised: bool,
+    pub how: AttachmentHow,
+    /// From the client's properties: `python`, `node`, `rust`, ….
+    pub language: Option<Arc<str>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum AttachmentHow {
+    /// Answers calls: its queue is bound to `reactor.call`.
+    Calls,
+    /// Only listens: its queue is bound to `reactor.event`.
+    Events,
+}
+
+/// Learns who attached. Called without any broker lock held; must not block.
+pub trait Attachments: Send + Sync {
+    fn attached(&self, attachment: &Attachment);
+    /// Names an attachment given to `attached` before; `reason` in words.
+    fn detached(&self, attachment: &Attachment, reason: &str);
+}
+
+/// For tests and benches: nobody keeps track.
+pub struct NoAttachments;
+
+impl Attachments for NoAttachments {
+    fn attached(&self, _: &Attachment) {}
+    fn detached(&self, _: &Attachment, _: &str) {}
+}

@@ -1,0 +1,168 @@
+//! What exists and what flows, as values: read-only snapshots for the API and the live feed. Taking one changes nothing.
+//!
+//! Counters only grow; whoever shows rates keeps the previous snapshot.
+
+use super::config::ConnectionId;
+use crate::model::table::Table;
+use crate::model::topology::ExchangeKind;
+use bytes::Bytes;
+use std::sync::Arc;
+use std::time::Duration;
+
+#[derive(Clone, Debug)]
+pub struct QueueView {
+    pub space: Arc<str>,
+    pub name: Arc<str>,
+    pub durable: bool,
+    pub exclusive: bool,
+    pub auto_delete: bool,
+    pub arguments: Table,
+    /// Declared durable, yet messages are kept in memory only.
+    pub not_on_disk: bool,
+    pub ready: u64,
+    pub unacked: u64,
+    pub ready_bytes: u64,
+    pub unacked_bytes: u64,
+    pub consumers: u64,
+    pub counts: QueueCounts,
+    /// How long the message that waits longest for its ack has been out.
+    pub oldest_unacked: Option<Duration>,
+    /// How long the message at the head has waited.
+    pub oldest_ready: Option<Duration>,
+}
+
+/// Counters of one queue since it was declared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueueCounts {
+    pub published: u64,
+    /// By consumers and `basic.get`.
+    pub delivered: u64,
+    pub acked: u64,
+    pub redelivered: u64,
+    pub expired: u64,
+    pub purged: u64,
+}
+
+#[derive(Clone, Debug)]
+pub struct ExchangeView {
+    pub space: Arc<str>,
+    pub name: Arc<str>,
+    pub kind: ExchangeKind,
+    pub durable: bool,
+    pub auto_delete: bool,
+    pub internal: bool,
+    pub arguments: Table,
+    pub bindings: u64,
+    /// Messages published to it.
+    pub published: u64,
+    /// Copies it put into queues.
+    pub routed: u64,
+}
+
+#[derive(Clone, Debug)]
+pub struct BindingView {
+    pub space: Arc<str>,
+    pub source: Arc<str>,
+    pub queue: Arc<str>,
+    pub routing_key: Arc<str>,
+    pub arguments: Table,
+}
+
+#[derive(Clone, Debug)]
+pub struct ConnectionView {
+    pub id: ConnectionId,
+    /// `peer -> local`, or the client's own `connection_name`.
+    pub name: Arc<str>,
+    pub space: Arc<str>,
+    pub user: Arc<str>,
+    pub peer: Arc<str>,
+    pub protocol: &'static str,
+    /// Product and version from the client's properties.
+    pub client: Arc<str>,
+    pub client_properties: Table,
+    /// The services this connection is an instance of, or the one it names itself after.
+    pub services: Vec<Arc<str>>,
+    pub channels: u64,
+    pub consumers: u64,
+    pub in_bytes: u64,
+    pub out_bytes: u64,
+    /// Unix nanoseconds.
+    pub since_ns: u64,
+    /// Reads are stopped by the memory alarm.
+    pub blocked: bool,
+}
+
+#[derive(Clone, Debug)]
+pub struct ChannelView {
+    pub connection: ConnectionId,
+    pub number: u16,
+    pub consumers: u64,
+    pub unacked: u64,
+    pub confirms: bool,
+    pub prefetch_global: u32,
+}
+
+#[derive(Clone, Debug)]
+pub struct ConsumerView {
+    pub space: Arc<str>,
+    pub queue: Arc<str>,
+    pub tag: Arc<str>,
+    pub connection: ConnectionId,
+    pub connection_name: Arc<str>,
+    pub channel: u16,
+    pub service: Option<Arc<str>>,
+    /// 0 is unlimited.
+    pub prefetch: u32,
+    pub no_ack: bool,
+    pub exclusive: bool,
+    pub unacked: u64,
+    pub oldest_unacked: Option<Duration>,
+}
+
+/// A message as it lies in its queue; reading it changes nothing.
+#[derive(Clone, Debug)]
+pub struct PeekedMessage {
+    /// 0 is the head.
+    pub position: u64,
+    pub exchange: String,
+    pub routing_key: String,
+    pub redelivered: bool,
+    /// The content header as received: class, weight, body size, property flags and properties.
+    pub header: Bytes,
+    pub body: Bytes,
+    /// Unix nanoseconds.
+    pub queued_ns: u64,
+}
+
+/// Totals of the whole broker.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Totals {
+    pub spaces: u64,
+    pub queues: u64,
+    pub exchanges: u64,
+    pub connections: u64,
+    pub channels: u64,
+    pub consumers: u64,
+    pub published: u64,
+    pub confirmed: u64,
+    pub delivered: u64,
+    pub acked: u64,
+    pub unroutable: u64,
+    /// Replies to an address nobody waits at.
+    pub replies_dropped: u64,
+    /// Messages held, in bytes, ready and unacked.
+    pub queue_bytes: u64,
+    pub queue_bytes_max: u64,
+    /// Publishers are being held.
+    pub alarm: bool,
+}
+
+/// What happened per second between two looks.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct QueueRates {
+    pub in_rate: f64,
+    pub out_rate: f64,
+    pub ack_rate: f64,
+    /// 95th percentile of the time messages delivered in between had waited in the queue.
+    pub wait_p95: Option<Duration>,
+}
