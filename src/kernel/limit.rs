@@ -29,3 +29,10 @@ pub const REPLY_BUFFER_BYTES_MAX: usize = 1024 * 1024;
 
 /// Longest line of service output kept as one log record, in bytes; the rest of the line is cut and the record says so.
 pub const OUTPUT_LINE_BYTES_MAX: usize = 64 * 1024;
+
+/// Request line and fields of one request on `control`, in bytes; 431 beyond.
+pub const CONTROL_HEADER_BYTES_MAX: usize = 64 * 1024;
+/// Fields of one request on `control`; 431 beyond.
+pub const CONTROL_HEADERS_MAX: usize = 100;
+/// Body of one request on `control`, in bytes; 413 beyond.
+pub const CONTROL_BODY_BYTES_MAX: usize = 16 * 1024 * 1024;

@@ -1,0 +1,75 @@
+//! The list of everything served: one line a route, documented by the same line.
+
+use super::context::ApiContext;
+use super::openapi::Collector;
+use super::problem::Problem;
+use super::v1::node;
+use super::{guard, health, openapi};
+use crate::kernel::limit::CONTROL_BODY_BYTES_MAX;
+use axum::Router;
+use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{MethodFilter, on};
+use http::StatusCode;
+use utoipa::openapi::path::HttpMethod;
+
+/// The router of the control port.
+pub fn router(context: ApiContext) -> Router {
+    api()
+        .0
+        .fallback(elsewhere)
+        .method_not_allowed_fallback(wrong_method)
+        .layer(DefaultBodyLimit::max(CONTROL_BODY_BYTES_MAX))
+        .layer(axum::middleware::from_fn_with_state(context.clone(), guard::check))
+        .with_state(context)
+}
+
+/// Registers `$handler` under the path and method of its `#[utoipa::path]`.
+macro_rules! serve {
+    ($router:ident, $collector:ident, $module:ident : $($handler:ident => $document:ident),+ $(,)?) => {$(
+        let methods = <$module::$document as utoipa::Path>::methods();
+        let path = <$module::$document as utoipa::Path>::path();
+        $router = $router.route(&path, on(filter(&methods), $module::$handler));
+        $collector.add::<$module::$document>();
+    )+};
+}
+
+pub(super) fn api() -> (Router<ApiContext>, Collector) {
+    let mut router = Router::new();
+    let mut collector = Collector::default();
+    serve!(router, collector, health: healthz => __path_healthz);
+    serve!(router, collector, node: version => __path_version, ports => __path_ports);
+    serve!(router, collector, openapi: openapi => __path_openapi);
+    (router, collector)
+}
+
+/// No route matches: the dashboard's files, except below `/api`.
+async fn elsewhere(State(context): State<ApiContext>, request: Request) -> Response {
+    let path = request.uri().path();
+    if path == "/api" || path.starts_with("/api/") {
+        return Problem::not_found(format!("no such resource: {path}"))
+            .next("/api/v1/openapi.json lists every path")
+            .into_response();
+    }
+    context.ui.answer(request.method(), request.uri(), request.headers()).await
+}
+
+async fn wrong_method(request: Request) -> Response {
+    Problem::new(StatusCode::METHOD_NOT_ALLOWED, format!("{} does not take {}", request.uri().path(), request.method()))
+        .next("/api/v1/openapi.json lists every path with its methods")
+        .into_response()
+}
+
+fn filter(methods: &[HttpMethod]) -> MethodFilter {
+    let filters = methods.iter().map(|method| match method {
+        HttpMethod::Get => MethodFilter::GET,
+        HttpMethod::Post => MethodFilter::POST,
+        HttpMethod::Put => MethodFilter::PUT,
+        HttpMethod::Delete => MethodFilter::DELETE,
+        HttpMethod::Options => MethodFilter::OPTIONS,
+        HttpMethod::Head => MethodFilter::HEAD,
+        HttpMethod::Patch => MethodFilter::PATCH,
+        HttpMethod::Trace => MethodFilter::TRACE,
+    });
+    filters.reduce(MethodFilter::or).expect("an operation has a method")
+}

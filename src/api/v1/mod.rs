@@ -1,0 +1,3 @@
+//! `/api/v1`, a file a resource. Each handler is documented where it stands.
+
+pub mod node;
