@@ -1,0 +1,149 @@
+//! The brokers under measurement, each started by us on free ports and killed at the end, with what their processes cost.
+
+use std::fs;
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+pub struct Peer {
+    pub name: &'static str,
+    pub amqp: SocketAddr,
+    pub http: Option<SocketAddr>,
+    pub started_in: Duration,
+    child: Child,
+    folder: PathBuf,
+}
+
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a free port").port()
+}
+
+fn local(port: u16) -> SocketAddr {
+    SocketAddr::from(([127, 0, 0, 1], port))
+}
+
+impl Peer {
+    /// Starts reactor with every door on a free port; `settings` are more `REACTOR_…` variables.
+    pub fn reactor(binary: &Path, settings: &[(&str, &str)]) -> Peer {
+        let folder = scratch("reactor");
+        let (amqp, http) = (free_port(), free_port());
+        let mut command = Command::new(binary);
+        command.args(["up", "--ephemeral"]).current_dir(&folder).stdout(Stdio::null()).stderr(Stdio::null());
+        for name in ["HTTP", "HTTPS", "CONTROL", "BUS", "OTLP_GRPC", "OTLP_HTTP"] {
+            command.env(format!("REACTOR_PORTS_{name}"), "0");
+        }
+        command.env("REACTOR_PORTS_AMQP", amqp.to_string()).env("REACTOR_PORTS_INGRESS", http.to_string());
+        command.envs(settings.iter().copied());
+        Peer::start("reactor", command, local(amqp), Some(local(http)), folder)
+    }
+
+    /// Starts Debian's RabbitMQ with no plugin and default settings; `None` when it is not installed.
+    pub fn rabbitmq() -> Option<Peer> {
+        let script = Path::new("/usr/lib/rabbitmq/bin/rabbitmq-server");
+        if !script.exists() {
+            return None;
+        }
+        let folder = scratch("rabbitmq");
+        let (amqp, epmd, dist) = (free_port(), free_port(), free_port());
+        fs::write(folder.join("plugins"), "[].\n").expect("a writable scratch folder");
+        let mut command = Command::new(script);
+        command.stdout(Stdio::null()).stderr(Stdio::null()).env("HOME", &folder);
+        for (name, value) in [
+            ("RABBITMQ_NODENAME", format!("bench{amqp}@localhost")),
+            ("RABBITMQ_NODE_PORT", amqp.to_string()),
+            ("RABBITMQ_NODE_IP_ADDRESS", "127.0.0.1".into()),
+            ("RABBITMQ_DIST_PORT", dist.to_string()),
+            ("ERL_EPMD_PORT", epmd.to_string()),
+            ("RABBITMQ_MNESIA_BASE", folder.join("data").display().to_string()),
+            ("RABBITMQ_LOG_BASE", folder.join("log").display().to_string()),
+            ("RABBITMQ_ENABLED_PLUGINS_FILE", folder.join("plugins").display().to_string()),
+            ("RABBITMQ_CONFIG_FILE", folder.join("none").display().to_string()),
+            ("RABBITMQ_PID_FILE", folder.join("pid").display().to_string()),
+        ] {
+            command.env(name, value);
+        }
+        Some(Peer::start("RabbitMQ", command, local(amqp), None, folder))
+    }
+
+    fn start(name: &'static str, mut command: Command, amqp: SocketAddr, http: Option<SocketAddr>, folder: PathBuf) -> Peer {
+        use std::os::unix::process::CommandExt as _;
+        command.process_group(0);
+        let begun = Instant::now();
+        let child = command.spawn().unwrap_or_else(|error| panic!("{name} cannot be started: {error}"));
+        let mut peer = Peer { name, amqp, http, started_in: Duration::ZERO, child, folder };
+        while crate::amqp::Client::connect(amqp).is_err() {
+            assert!(begun.elapsed() < Duration::from_secs(60), "{name} does not answer on {amqp}");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        peer.started_in = begun.elapsed();
+        peer
+    }
+
+    fn pids(&self) -> Vec<u32> {
+        let group = self.child.id();
+        let entries = fs::read_dir("/proc").expect("/proc").flatten();
+        let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+        pids.filter(|pid| stat(*pid).is_some_and(|fields| fields[2] == group.to_string())).collect()
+    }
+
+    /// User and system CPU time of all its processes so far.
+    pub fn cpu(&self) -> Cpu {
+        let mut cpu = Cpu::default();
+        for fields in self.pids().into_iter().filter_map(stat) {
+            cpu.user += ticks(&fields[11]);
+            cpu.system += ticks(&fields[12]);
+        }
+        cpu
+    }
+
+    /// Resident memory of all its processes, in bytes.
+    pub fn resident(&self) -> u64 {
+        let pages = |pid: u32| fs::read_to_string(format!("/proc/{pid}/statm")).ok()?.split(' ').nth(1)?.parse::<u64>().ok();
+        self.pids().into_iter().filter_map(pages).sum::<u64>() * 4096
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        let _ = Command::new("kill").args(["-KILL", "--", &format!("-{}", self.child.id())]).status();
+        let _ = self.child.wait();
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+#[derive(Clone, Copy, Default)]
+pub struct Cpu {
+    pub user: Duration,
+    pub system: Duration,
+}
+
+impl Cpu {
+    pub fn total(self) -> Duration {
+        self.user + self.system
+    }
+    pub fn since(self, earlier: Cpu) -> Cpu {
+        Cpu { user: self.user.saturating_sub(earlier.user), system: self.system.saturating_sub(earlier.system) }
+    }
+}
+
+pub fn own_cpu() -> Cpu {
+    let fields = stat(std::process::id()).expect("own process");
+    Cpu { user: ticks(&fields[11]), system: ticks(&fields[12]) }
+}
+
+/// Fields of /proc/PID/stat from the third (state) on, so that a name with spaces does no harm.
+fn stat(pid: u32) -> Option<Vec<String>> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    Some(text.rsplit_once(") ")?.1.split(' ').map(str::to_owned).collect())
+}
+
+fn ticks(field: &str) -> Duration {
+    Duration::from_millis(field.parse::<u64>().unwrap_or(0) * 10)
+}
+
+fn scratch(name: &str) -> PathBuf {
+    let folder = std::env::temp_dir().join(format!("reactor-bench-{name}-{}-{}", std::process::id(), free_port()));
+    fs::create_dir_all(&folder).expect("a writable temporary folder");
+    folder
+}
