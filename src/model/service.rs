@@ -4,6 +4,7 @@ use crate::kernel::name;
 use serde::Serialize;
 use std::fmt;
 use std::sync::Arc;
+use utoipa::ToSchema;
 
 /// A checked service name; see [`name::is_service`].
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
@@ -44,7 +45,7 @@ impl fmt::Debug for ServiceName {
 pub type InstanceName = Arc<str>;
 
 /// How an instance became reachable.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
     /// Part of the runtime.
@@ -60,7 +61,7 @@ pub enum Source {
 }
 
 /// State of an instance, worst last. The shape beside it in every view follows this.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum InstanceState {
     Ready,

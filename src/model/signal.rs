@@ -5,6 +5,7 @@ use serde::Serialize;
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
+use utoipa::ToSchema;
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct TraceId(pub [u8; 16]);
@@ -143,7 +144,7 @@ pub struct Resource {
     pub attributes: Attributes,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema, Default)]
 #[serde(rename_all = "snake_case")]
 pub enum SpanKind {
     #[default]

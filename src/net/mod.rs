@@ -2,5 +2,5 @@
 
 pub mod amqp;
 pub mod http;
-pub mod tls;
 pub mod otlp;
+pub mod tls;

@@ -8,12 +8,13 @@ use serde::Serialize;
 use serde::ser::SerializeMap;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use utoipa::ToSchema;
 
 pub type Micros = u64;
 pub type Nanos = u64;
 
 /// How a value is coloured (ui: "When is a value coloured?"). Worst last.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Default, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Tone {
     #[default]
@@ -23,7 +24,7 @@ pub enum Tone {
 }
 
 /// What a service has done lately, for the columns of `Service` that are measured.
-#[derive(Clone, Debug, PartialEq, Serialize, Default)]
+#[derive(Clone, Debug, PartialEq, Serialize, Default, ToSchema)]
 pub struct Red {
     pub tone: Tone,
     pub rate: Option<f64>,
@@ -37,7 +38,7 @@ pub struct Red {
 }
 
 /// A service known from its telemetry. `node` merges it with the registry by name.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub struct SeenService {
     pub space: Arc<str>,
     pub name: Arc<str>,
@@ -48,20 +49,20 @@ pub struct SeenService {
     pub last_line: Option<Arc<str>>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub struct SeenInstance {
     pub name: Arc<str>,
     pub first_us: Micros,
     pub last_us: Micros,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Default)]
+#[derive(Clone, Debug, PartialEq, Serialize, Default, ToSchema)]
 pub struct TrafficMap {
     pub nodes: Vec<MapNode>,
     pub edges: Vec<MapEdge>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum NodeKind {
     Caller,
@@ -72,7 +73,7 @@ pub enum NodeKind {
     Block,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub struct MapNode {
     /// `caller:curl`, `service:/ orders`, `queue:/ worker.orders`, `outside:postgres`, `gateway`.
     pub id: String,
@@ -91,7 +92,7 @@ pub struct MapNode {
     pub queue: Option<MapQueue>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub struct MapQueue {
     pub ready: u64,
     pub unacked: u64,
@@ -99,7 +100,7 @@ pub struct MapQueue {
     pub wait_ns: Option<Nanos>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub struct MapEdge {
     pub from: String,
     pub to: String,
@@ -111,7 +112,7 @@ pub struct MapEdge {
 }
 
 /// Exact counts over all telemetry: `received = kept + evicted + dropped` for each signal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Default, ToSchema)]
 pub struct Ledger {
     pub spans: SignalLedger,
     pub logs: SignalLedger,
@@ -120,7 +121,7 @@ pub struct Ledger {
     pub bytes_max: u64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Default, ToSchema)]
 pub struct SignalLedger {
     pub received: u64,
     pub kept: u64,
@@ -128,7 +129,7 @@ pub struct SignalLedger {
     pub dropped: u64,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub struct Tape {
     pub from_us: Micros,
     pub bucket_us: u64,
@@ -138,14 +139,14 @@ pub struct Tape {
     pub gaps: Vec<Gap>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum MarkerKind {
     Change,
     Exit,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub struct Marker {
     pub at_us: Micros,
     pub kind: MarkerKind,
@@ -153,14 +154,14 @@ pub struct Marker {
     pub href: Option<String>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub struct Gap {
     pub from_us: Micros,
     pub to_us: Micros,
     pub reason: String,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub struct HappeningRow {
     pub seq: u64,
     pub at_us: Micros,
@@ -172,7 +173,7 @@ pub struct HappeningRow {
     pub line: Arc<str>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub struct LogRow {
     pub seq: u64,
     pub at_us: Micros,
@@ -185,11 +186,12 @@ pub struct LogRow {
     pub trace_id: Option<String>,
     pub span_id: Option<String>,
     #[serde(serialize_with = "attributes")]
+    #[schema(value_type = BTreeMap<String, serde_json::Value>)]
     pub attributes: Attributes,
 }
 
 /// One page of rows, newest last, and what lies around it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub struct Page<T> {
     pub rows: Vec<T>,
     /// Pass as `before` for the next older page; null at the oldest kept.
@@ -202,7 +204,7 @@ pub struct Page<T> {
     pub took_ns: Nanos,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub struct Histogram {
     pub from_us: Micros,
     pub bucket_us: u64,
@@ -211,7 +213,7 @@ pub struct Histogram {
     pub rest: Vec<u64>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub struct TraceRow {
     pub seq: u64,
     pub trace_id: String,
@@ -229,13 +231,13 @@ pub struct TraceRow {
 }
 
 /// Duration over time of the traces that match, thinned evenly to a bound; failed ones are kept first.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub struct Scatter {
     pub points: Vec<ScatterPoint>,
     pub matched: u64,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub struct ScatterPoint {
     pub trace_id: String,
     pub started_us: Micros,
@@ -244,7 +246,7 @@ pub struct ScatterPoint {
     pub open: bool,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub struct Trace {
     pub trace_id: String,
     pub started_us: Micros,
@@ -258,7 +260,7 @@ pub struct Trace {
     pub missing_parents: Vec<String>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub struct SpanRow {
     pub span_id: String,
     pub parent: Option<String>,
@@ -280,26 +282,28 @@ pub struct SpanRow {
     pub status: &'static str,
     pub status_text: Arc<str>,
     #[serde(serialize_with = "attributes")]
+    #[schema(value_type = BTreeMap<String, serde_json::Value>)]
     pub attributes: Attributes,
     pub events: Vec<EventRow>,
     pub links: Vec<LinkRow>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub struct EventRow {
     pub at_ns: Nanos,
     pub name: Arc<str>,
     #[serde(serialize_with = "attributes")]
+    #[schema(value_type = BTreeMap<String, serde_json::Value>)]
     pub attributes: Attributes,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub struct LinkRow {
     pub trace_id: String,
     pub span_id: String,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum InstrumentKind {
     Gauge,
@@ -309,7 +313,7 @@ pub enum InstrumentKind {
     Summary,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub struct Instrument {
     pub name: Arc<str>,
     pub description: Arc<str>,
@@ -320,7 +324,7 @@ pub struct Instrument {
     pub series: u64,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub struct Series {
     pub name: String,
     pub labels: BTreeMap<String, String>,
@@ -331,7 +335,7 @@ pub struct Series {
     pub max: Vec<Option<f64>>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub struct SeriesAnswer {
     pub from_us: Micros,
     pub bucket_us: u64,
