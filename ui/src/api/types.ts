@@ -54,7 +54,17 @@ export interface Instance {
   restart_count: number;
 }
 
+// ---- GET /api/v1/services/{name}/console?instance=&before=&limit= (a Page), live stream "console" (with service and instance) ----
+export interface ConsoleLine {
+  seq: number;
+  at_us: Micros;
+  kind: "stdout" | "stderr" | "lifecycle";
+  /** ANSI escape sequences are kept. */
+  text: string;
+}
+
 // ---- live state channel "map", GET /api/v1/map: topology from real traffic, last 10 s ----
+// Live keys: `node ${id}` with a MapNode, `edge ${from} > ${to}` with a MapEdge.
 export interface TrafficMap {
   nodes: MapNode[];
   edges: MapEdge[];
@@ -86,7 +96,7 @@ export interface MapEdge {
   last_us: Micros;
 }
 
-// ---- live state channel "overview", GET /api/v1/overview ----
+// ---- live state channel "overview" (key: the field's name), GET /api/v1/overview ----
 export interface Overview {
   version: string;
   started_us: Micros;
@@ -121,7 +131,9 @@ export interface SignalLedger {
   dropped: number;
 }
 
-// ---- GET /api/v1/tape?to_us=&range_s= ; live state channel "tape" (key: bucket start) ----
+// ---- GET /api/v1/tape?to_us=&range_s= ; live state channel "tape": the last 15 min ----
+// Live keys: each bucket's start in microseconds with `[requests, failed]` (null where nothing was measured), and `frame` with
+// `{ from_us, bucket_us, markers, gaps }`.
 export interface Tape {
   from_us: Micros;
   bucket_us: number;
@@ -313,7 +325,7 @@ export interface PeekedMessage {
   truncated: boolean;
   queued_us: Micros | null;
 }
-// GET /api/v1/exchanges, state channel "exchanges"
+// GET /api/v1/exchanges, state channel "exchanges" (key: `${space} ${name}`)
 export interface Exchange {
   space: string;
   name: string;
@@ -343,7 +355,7 @@ export interface Connection {
   blocked: boolean;
 }
 
-// ---- GET /api/v1/ports ----
+// ---- GET /api/v1/ports, live state channel "doors" (key: name) ----
 export interface Door {
   name: string;
   speaks: string;
