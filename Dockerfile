@@ -1,0 +1,63 @@
+# Two images from one file:
+#
+#   docker build -t reactor .                          attach only: a static binary on nothing
+#   docker build -t reactor:debian --target debian .   with Python and Node, so that it can run services itself
+#
+# Run it with its ports published on loopback:
+#
+#   docker run --rm -p 127.0.0.1:80:80 -p 127.0.0.1:443:443 -p 127.0.0.1:15000-15010:15000-15010 \
+#     -p 127.0.0.1:16000:16000 -p 127.0.0.1:5672:5672 reactor
+
+FROM node:20-bookworm-slim AS ui
+WORKDIR /ui
+COPY ui/package.json ui/package-lock.json ui/.npmrc ./
+RUN npm ci --no-audit --no-fund
+COPY ui ./
+RUN npm run build -- --outDir /ui-dist
+
+FROM rust:1.95-bookworm AS build
+WORKDIR /src
+COPY Cargo.toml Cargo.lock build.rs ./
+COPY src src
+COPY assets assets
+COPY tests/bench tests/bench
+COPY --from=ui /ui-dist /ui-dist
+ENV REACTOR_UI=prebuilt:/ui-dist
+# --target keeps +crt-static away from procedural macros.
+RUN target="$(uname -m)-unknown-linux-gnu" \
+ && RUSTFLAGS="-C target-feature=+crt-static" cargo build --locked --profile dist --bin reactor --target "$target" \
+ && install -D "target/$target/dist/reactor" /out/reactor
+# The file tree of the static image: the binary, certificates, a user, somewhere to write.
+RUN mkdir -p /out/root/etc/ssl/certs /out/root/tmp /out/data \
+ && cp /out/reactor /out/root/reactor \
+ && cp /etc/ssl/certs/ca-certificates.crt /out/root/etc/ssl/certs/ \
+ && echo 'reactor:x:65532:65532::/data:/sbin/nologin' > /out/root/etc/passwd \
+ && echo 'reactor:x:65532:' > /out/root/etc/group \
+ && echo 'hosts: files dns' > /out/root/etc/nsswitch.conf \
+ && chmod 1777 /out/root/tmp
+
+FROM debian:bookworm-slim AS debian
+RUN apt-get update \
+ && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends ca-certificates python3 python3-pip python3-venv nodejs npm \
+ && rm -rf /var/lib/apt/lists/* \
+ && groupadd --gid 65532 reactor && useradd --uid 65532 --gid 65532 --home-dir /data --shell /usr/sbin/nologin reactor \
+ && install -d -o 65532 -g 65532 /data
+COPY --from=build /out/reactor /usr/local/bin/reactor
+ENV REACTOR_BIND=all
+USER 65532:65532
+WORKDIR /data
+EXPOSE 80 443 4317 4318 5672 15000-15010 16000
+STOPSIGNAL SIGTERM
+HEALTHCHECK --interval=5s --timeout=3s --start-period=5s CMD ["reactor", "status"]
+ENTRYPOINT ["reactor"]
+
+FROM scratch AS static
+COPY --from=build /out/root /
+COPY --from=build --chown=65532:65532 /out/data /data
+ENV REACTOR_BIND=all
+USER 65532:65532
+WORKDIR /data
+EXPOSE 80 443 4317 4318 5672 15000-15010 16000
+STOPSIGNAL SIGTERM
+HEALTHCHECK --interval=5s --timeout=3s --start-period=5s CMD ["/reactor", "status"]
+ENTRYPOINT ["/reactor"]
