@@ -2,6 +2,8 @@
 
 pub mod broker_header;
 pub mod call;
+pub mod config;
+pub mod door;
 pub mod emit;
 pub mod happening;
 pub mod identity;

@@ -1,1 +1,16 @@
-//! Floor 6: the composition root.
+//! Floor 6: the composition root. Config in, a running process out: build the engines, wire them, bind every door, start, and
+//! take it all down again in order.
+//!
+//! The only place where engines meet ([`wiring`]). Nothing here is a global: two nodes can run in one process, except that the
+//! observation sink (`model::emit`) belongs to the first.
+
+mod banner;
+mod busy;
+pub mod config;
+mod files;
+mod signals;
+mod start;
+
+pub use banner::{StartBlock, Style};
+pub use signals::Signals;
+pub use start::{Node, StartError};

@@ -1,2 +1,4 @@
-#[test]
-fn t() {}
+//! Integration tests: the real binary, one module an area. Everything they share is in `support`.
+
+mod cli_up;
+mod support;

@@ -1,0 +1,141 @@
+//! Web requests to the control port: Host against DNS rebinding, Origin against foreign sites, the token against other machines.
+
+use super::login::Access;
+use super::peer::is_loopback_host;
+use crate::model::config::AccessMode;
+use crate::model::identity::{Permissions, Principal};
+use std::net::IpAddr;
+
+/// What of a request decides. The door fills it from header fields; absent ones are `None`.
+#[derive(Clone, Copy, Debug)]
+pub struct WebRequest<'a> {
+    pub peer: IpAddr,
+    /// `Host`, or `:authority`.
+    pub host: Option<&'a str>,
+    pub origin: Option<&'a str>,
+    /// `Sec-Fetch-Site`.
+    pub fetch_site: Option<&'a str>,
+    /// A page load or a link followed (`Sec-Fetch-Mode: navigate` with GET): a foreign site may link here.
+    pub navigates: bool,
+    /// The token as `Authorization: Bearer`, as cookie or as `?token=` of the address.
+    pub token: Option<&'a str>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WebRefusal {
+    /// `Host` names something else than this machine: 403.
+    ForeignHost,
+    /// Sent by a page of another site: 403.
+    ForeignOrigin,
+    /// 401: the token is missing or wrong.
+    NoToken,
+}
+
+impl WebRefusal {
+    pub fn what(self) -> &'static str {
+        match self {
+            WebRefusal::ForeignHost => "the Host of this request does not name this machine",
+            WebRefusal::ForeignOrigin => "this request was sent by a page of another site",
+            WebRefusal::NoToken => "this request carries no valid token",
+        }
+    }
+
+    pub fn next(self) -> &'static str {
+        match self {
+            WebRefusal::ForeignHost => "Open the dashboard as http://localhost, or show the token printed at start.",
+            WebRefusal::ForeignOrigin => "Call the API from the dashboard's own address, or from a program that sends no Origin.",
+            WebRefusal::NoToken => "Use the dashboard address printed at start, or send Authorization: Bearer with its token.",
+        }
+    }
+}
+
+impl Access {
+    /// Admits a request to the control port, or says what is wrong with it.
+    pub fn admit(&self, request: &WebRequest<'_>) -> Result<Principal, WebRefusal> {
+        if is_foreign(request) {
+            return Err(WebRefusal::ForeignOrigin);
+        }
+        if request.token.is_some_and(|token| self.is_token(token)) {
+            return Ok(Principal::new("operator", Permissions::All));
+        }
+        if self.mode() == AccessMode::Required || !self.is_trusted(request.peer) {
+            return Err(WebRefusal::NoToken);
+        }
+        if !request.host.is_some_and(is_loopback_host) {
+            return Err(WebRefusal::ForeignHost);
+        }
+        Ok(Principal::new("operator", Permissions::All))
+    }
+}
+
+/// A page of another site sent this. A page of another *port* of this machine is another site too: cookies would be sent along.
+fn is_foreign(request: &WebRequest<'_>) -> bool {
+    if let Some(origin) = request.origin {
+        let authority = origin.split_once("://").map(|(_, authority)| authority);
+        return match (authority, request.host) {
+            (Some(authority), Some(host)) => !authority.eq_ignore_ascii_case(host),
+            _ => true,
+        };
+    }
+    matches!(request.fetch_site, Some("cross-site" | "same-site")) && !request.navigates
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::config::AccessSettings;
+
+    fn access(mode: AccessMode) -> Access {
+        Access::new(&AccessSettings { mode, token: Some("secret".into()), trusted_peers: Vec::new() })
+    }
+
+    fn local() -> WebRequest<'static> {
+        WebRequest {
+            peer: "127.0.0.1".parse().expect("an address"),
+            host: Some("localhost:15000"),
+            origin: None,
+            fetch_site: None,
+            navigates: false,
+            token: None,
+        }
+    }
+
+    fn refusal(mode: AccessMode, request: WebRequest<'_>) -> Option<WebRefusal> {
+        access(mode).admit(&request).err()
+    }
+
+    #[test]
+    fn this_machine_needs_no_login_in_dev_mode() {
+        assert_eq!(refusal(AccessMode::Dev, local()), None);
+        assert_eq!(refusal(AccessMode::Required, local()), Some(WebRefusal::NoToken));
+    }
+
+    #[test]
+    fn a_foreign_host_is_dns_rebinding() {
+        let request = WebRequest { host: Some("evil.example:15000"), ..local() };
+        assert_eq!(refusal(AccessMode::Dev, request), Some(WebRefusal::ForeignHost));
+        assert_eq!(refusal(AccessMode::Dev, WebRequest { host: None, ..local() }), Some(WebRefusal::ForeignHost));
+    }
+
+    #[test]
+    fn another_machine_needs_the_token_whatever_host_it_claims() {
+        let request = WebRequest { peer: "10.0.0.1".parse().expect("an address"), ..local() };
+        assert_eq!(refusal(AccessMode::Dev, request), Some(WebRefusal::NoToken));
+        let with_token = WebRequest { token: Some("secret"), host: Some("box.lan:15000"), ..request };
+        assert_eq!(refusal(AccessMode::Dev, with_token), None);
+    }
+
+    #[test]
+    fn pages_of_other_sites_and_other_ports_are_refused_even_with_a_token() {
+        for origin in ["https://evil.example", "null", "http://localhost:3000", "http://localhost"] {
+            let request = WebRequest { origin: Some(origin), token: Some("secret"), ..local() };
+            assert_eq!(refusal(AccessMode::Dev, request), Some(WebRefusal::ForeignOrigin), "{origin}");
+        }
+        assert_eq!(refusal(AccessMode::Dev, WebRequest { origin: Some("http://localhost:15000"), ..local() }), None);
+        assert_eq!(
+            refusal(AccessMode::Dev, WebRequest { fetch_site: Some("cross-site"), ..local() }),
+            Some(WebRefusal::ForeignOrigin)
+        );
+        assert_eq!(refusal(AccessMode::Dev, WebRequest { fetch_site: Some("cross-site"), navigates: true, ..local() }), None);
+    }
+}

@@ -1,0 +1,38 @@
+//! `reactor up`: resolve, start, print the start block, run until told to stop.
+
+use super::args::UpArguments;
+use super::{Outcome, check, print};
+use crate::node::config::{self, Resolved};
+use crate::node::{Node, Signals, StartError, Style};
+
+pub fn run(arguments: UpArguments) -> Outcome {
+    let resolved = config::gather(arguments.config.as_deref(), arguments.flags()).and_then(|inputs| config::resolve(&inputs));
+    let resolved = match resolved {
+        Ok(resolved) => resolved,
+        Err(problems) => return check::report(&problems),
+    };
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            print::error(&format!("cannot start the runtime: {error}"));
+            return Outcome::Failed;
+        }
+    };
+    match runtime.block_on(serve(resolved)) {
+        Ok(()) => Outcome::Done,
+        Err(error) => {
+            print::error(&format!("reactor {error}"));
+            Outcome::Failed
+        }
+    }
+}
+
+async fn serve(resolved: Resolved) -> Result<(), StartError> {
+    // Before the start block is printed: whoever reads it may send a signal at once.
+    let mut signals = Signals::listen().map_err(|error| StartError::Fault(format!("cannot listen for signals: {error}")))?;
+    let node = Node::start(resolved).await?;
+    let style = if print::colours() { Style::Colour } else { Style::Plain };
+    print::raw(&node.start_block(style));
+    node.run(&mut signals).await;
+    Ok(())
+}

@@ -1,0 +1,367 @@
+//! The pure part: inputs in, a configuration or the whole list of problems out.
+
+use super::problem::{Origin, Problem, nearest};
+use super::reader::{FileText, Reading, meant};
+use super::settings::{Kind, Parsed, Raw, SETTINGS, Setting, port_path};
+use crate::model::config::{
+    AccessMode, AccessSettings, Bind, Config, GatewaySettings, Limits, LogFormat, LogSettings, PortName, PortSetting, Storage,
+    TelemetrySettings, TlsFiles,
+};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+use toml_edit::{Document, Item};
+
+/// Everything the answer depends on.
+#[derive(Clone, Debug, Default)]
+pub struct Inputs {
+    pub file: Option<FileText>,
+    pub variables: BTreeMap<String, String>,
+    pub flags: Flags,
+    pub place: Place,
+}
+
+/// What the command line may say.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Flags {
+    pub data_dir: Option<PathBuf>,
+    pub ephemeral: bool,
+    pub port_offset: Option<u16>,
+    pub log_format: Option<String>,
+}
+
+/// Where the process runs.
+#[derive(Clone, Debug, Default)]
+pub struct Place {
+    /// The user's data directory for reactor, where there is one.
+    pub user_data: Option<PathBuf>,
+    /// Inside the image: `/data` decides about storage and the default gateway is trusted like loopback.
+    pub in_image: bool,
+    /// A volume is mounted at `/data`.
+    pub data_mounted: bool,
+    pub container_gateway: Option<IpAddr>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Resolved {
+    pub config: Config,
+    /// Not wrong, but worth a line.
+    pub warnings: Vec<String>,
+}
+
+/// Sections of the file that hold definitions rather than settings.
+pub const DEFINITION_SECTIONS: &[&str] = &["services", "spaces"];
+
+type Values = BTreeMap<&'static str, (Parsed, Origin)>;
+
+pub fn resolve(inputs: &Inputs) -> Result<Resolved, Vec<Problem>> {
+    let mut values: Values = SETTINGS.iter().map(|row| (row.path, (row.default_value(), Origin::Default))).collect();
+    let mut problems = Vec::new();
+    if let Some(file) = &inputs.file {
+        let mut reading = Reading { file, variables: &inputs.variables, problems: Vec::new() };
+        from_file(&mut reading, &mut values);
+        problems.append(&mut reading.problems);
+    }
+    from_variables(&inputs.variables, &mut values, &mut problems);
+    from_flags(&inputs.flags, &mut values, &mut problems);
+    let config = build(inputs, &values, &mut problems);
+    if problems.is_empty() { Ok(Resolved { warnings: warnings(&config), config }) } else { Err(problems) }
+}
+
+fn from_file(reading: &mut Reading<'_>, values: &mut Values) {
+    let document = match Document::parse(reading.file.text.clone()) {
+        Ok(document) => document,
+        Err(error) => {
+            let what = format!("this is not TOML: {}", error.message().trim().replace('\n', ", "));
+            let origin = reading.origin(error.span());
+            reading.problems.push(Problem::new(origin, "", what));
+            return;
+        }
+    };
+    for (name, item) in document.iter() {
+        if DEFINITION_SECTIONS.contains(&name) {
+            continue;
+        }
+        let span = document.as_table().key(name).and_then(toml_edit::Key::span);
+        let is_section = SETTINGS.iter().any(|row| row.path.split_once('.').is_some_and(|(section, _)| section == name));
+        match (Setting::find(name), item.as_table_like()) {
+            (Some(setting), _) => from_item(reading, values, setting, item),
+            // `auth = "dev"` is short for `auth.mode = "dev"`.
+            (None, None) if name == "auth" => {
+                let mode = Setting::find("auth.mode").expect("a row of the table");
+                from_item(reading, values, mode, item);
+            }
+            (None, Some(table)) if is_section => from_section(reading, values, name, table),
+            (None, None) if is_section => {
+                reading.problem(span, name, "must be a section", format!("Write it as [{name}] with its keys below."));
+            }
+            (None, _) => {
+                let mut known: Vec<&str> = SETTINGS.iter().map(|row| row.path.split('.').next().unwrap_or(row.path)).collect();
+                known.extend(DEFINITION_SECTIONS);
+                reading.problem(span, name, "is not a known key", meant(name, &known));
+            }
+        }
+    }
+}
+
+fn from_section(reading: &mut Reading<'_>, values: &mut Values, section: &str, table: &dyn toml_edit::TableLike) {
+    for (key, item) in table.iter() {
+        let path = format!("{section}.{key}");
+        match Setting::find(&path) {
+            Some(setting) => from_item(reading, values, setting, item),
+            None => {
+                let span = table.key(key).and_then(toml_edit::Key::span).or_else(|| item.span());
+                let known: Vec<&str> = keys_of(section).collect();
+                reading.problem(span, &path, "is not a known key", meant(key, &known));
+            }
+        }
+    }
+}
+
+fn keys_of(section: &str) -> impl Iterator<Item = &'static str> {
+    SETTINGS.iter().filter_map(move |row| row.path.split_once('.').filter(|(name, _)| *name == section).map(|(_, key)| key))
+}
+
+fn from_item(reading: &mut Reading<'_>, values: &mut Values, setting: &'static Setting, item: &Item) {
+    let raw = reading.raw(item, setting.path);
+    let origin = reading.origin(item.span());
+    put(values, &mut reading.problems, setting, &raw, origin);
+}
+
+fn put(values: &mut Values, problems: &mut Vec<Problem>, setting: &'static Setting, raw: &Raw, origin: Origin) {
+    match setting.read(raw) {
+        Ok(parsed) => {
+            values.insert(setting.path, (parsed, origin));
+        }
+        Err(what) => {
+            let example = if setting.default.is_empty() { String::new() } else { format!("The default is {}.", setting.default) };
+            let problem = Problem::new(origin, setting.path, what);
+            problems.push(if example.is_empty() { problem } else { problem.fix(example) });
+        }
+    }
+}
+
+/// `REACTOR_PORTS_AMQP=25672`. Only names under a known section can be mistyped settings; others belong to somebody else
+/// (Kubernetes sets `REACTOR_PORT` for a service called reactor).
+fn from_variables(variables: &BTreeMap<String, String>, values: &mut Values, problems: &mut Vec<Problem>) {
+    for (name, value) in variables.range("REACTOR_".to_owned()..) {
+        if !name.starts_with("REACTOR_") {
+            break;
+        }
+        let wanted = match name.as_str() {
+            "REACTOR_AUTH" => "REACTOR_AUTH_MODE",
+            "REACTOR_LOG" => "REACTOR_LOG_FILTER",
+            other => other,
+        };
+        if let Some(setting) = SETTINGS.iter().find(|row| row.variable() == wanted) {
+            // An empty variable is an unset one, except where empty is a value.
+            if !value.is_empty() || setting.kind == Kind::Text {
+                put(values, problems, setting, &Raw::Text(value.clone()), Origin::Variable(name.clone()));
+            }
+            continue;
+        }
+        let section = SETTINGS.iter().filter_map(|row| row.path.split_once('.')).map(|(section, _)| section).find(|section| {
+            name["REACTOR_".len()..].to_ascii_lowercase().strip_prefix(section).is_some_and(|rest| rest.starts_with('_'))
+        });
+        if section.is_some() {
+            let known: Vec<String> = SETTINGS.iter().map(Setting::variable).collect();
+            let problem = Problem::new(Origin::Variable(name.clone()), "", "is not a known setting");
+            problems.push(match nearest(name, known.iter().map(String::as_str)) {
+                Some(candidate) => problem.fix(format!("Did you mean {candidate}?")),
+                None => problem.fix("`reactor init` writes a file with every setting."),
+            });
+        }
+    }
+}
+
+fn from_flags(flags: &Flags, values: &mut Values, problems: &mut Vec<Problem>) {
+    let mut flag = |path: &str, name: &'static str, text: String| {
+        let setting = Setting::find(path).expect("a flag sets a row of the table");
+        put(values, problems, setting, &Raw::Text(text), Origin::Flag(name));
+    };
+    if let Some(dir) = &flags.data_dir {
+        flag("data.dir", "--data-dir", dir.display().to_string());
+        if !flags.ephemeral {
+            flag("data.ephemeral", "--data-dir", "false".into());
+        }
+    }
+    if flags.ephemeral {
+        flag("data.ephemeral", "--ephemeral", "true".into());
+    }
+    if let Some(offset) = flags.port_offset {
+        flag("port_offset", "--port-offset", offset.to_string());
+    }
+    if let Some(format) = &flags.log_format {
+        flag("log.format", "--log", format.clone());
+    }
+}
+
+fn build(inputs: &Inputs, values: &Values, problems: &mut Vec<Problem>) -> Config {
+    let view = View(values);
+    Config {
+        bind: view.bind(),
+        ports: ports(&view, problems),
+        storage: storage(&view, &inputs.place),
+        limits: limits(&view),
+        gateway: gateway(&view, problems),
+        telemetry: TelemetrySettings {
+            spans_bytes_max: view.size("telemetry.spans_bytes_max"),
+            logs_bytes_max: view.size("telemetry.logs_bytes_max"),
+            metrics_bytes_max: view.size("telemetry.metrics_bytes_max"),
+            spans_per_second_max: view.number("telemetry.spans_per_second_max"),
+            infer_parents: view.flag("telemetry.infer_parents"),
+        },
+        log: LogSettings {
+            format: if view.text("log.format") == "json" { LogFormat::Json } else { LogFormat::Text },
+            filter: view.text("log.filter"),
+        },
+        access: AccessSettings {
+            mode: if view.text("auth.mode") == "required" { AccessMode::Required } else { AccessMode::Dev },
+            token: Some(view.text("auth.token")).filter(|token| !token.is_empty()),
+            trusted_peers: inputs.place.container_gateway.filter(|_| inputs.place.in_image).into_iter().collect(),
+        },
+        file: inputs.file.as_ref().map(|file| file.path.clone()),
+    }
+}
+
+/// Typed access to the values; that a path exists with its type is the table's promise.
+struct View<'v>(&'v Values);
+
+impl View<'_> {
+    fn get(&self, path: &str) -> &(Parsed, Origin) {
+        self.0.get(path).expect("every row of the table has a value")
+    }
+    fn origin(&self, path: &str) -> Origin {
+        self.get(path).1.clone()
+    }
+    fn text(&self, path: &str) -> String {
+        match &self.get(path).0 {
+            Parsed::Text(text) => text.clone(),
+            other => unreachable!("{path} is text by its row, not {other:?}"),
+        }
+    }
+    fn flag(&self, path: &str) -> bool {
+        matches!(self.get(path).0, Parsed::Flag(true))
+    }
+    fn number(&self, path: &str) -> u64 {
+        match self.get(path).0 {
+            Parsed::Number(number) => number,
+            ref other => unreachable!("{path} is a number by its row, not {other:?}"),
+        }
+    }
+    fn size(&self, path: &str) -> usize {
+        usize::try_from(self.number(path)).unwrap_or(usize::MAX)
+    }
+    fn duration(&self, path: &str) -> Duration {
+        match self.get(path).0 {
+            Parsed::Duration(duration) => duration,
+            ref other => unreachable!("{path} is a duration by its row, not {other:?}"),
+        }
+    }
+    fn bind(&self) -> Bind {
+        match &self.get("bind").0 {
+            Parsed::Addresses(None) => Bind::Localhost,
+            Parsed::Addresses(Some(addresses)) if addresses.is_empty() => Bind::All,
+            Parsed::Addresses(Some(addresses)) => Bind::Addresses(addresses.clone()),
+            other => unreachable!("bind is addresses by its row, not {other:?}"),
+        }
+    }
+}
+
+fn ports(view: &View<'_>, problems: &mut Vec<Problem>) -> Vec<(PortName, PortSetting)> {
+    let offset = view.number("port_offset");
+    let mut taken: BTreeMap<u16, PortName> = BTreeMap::new();
+    let mut ports = Vec::new();
+    for name in PortName::ALL {
+        let path = port_path(name);
+        let (Parsed::Port(setting), origin) = view.get(&path) else { unreachable!("{path} is a port by its row") };
+        let shifted = match *setting {
+            PortSetting::Fixed(port) => match u16::try_from(u64::from(port) + offset) {
+                Ok(port) => PortSetting::Fixed(port),
+                Err(_) => {
+                    let what = format!("is {port}, which port_offset = {offset} moves beyond 65535");
+                    let at = if *origin == Origin::Default { view.origin("port_offset") } else { origin.clone() };
+                    problems.push(Problem::new(at, path, what).fix("Lower port_offset, or set this port to 0 or false."));
+                    continue;
+                }
+            },
+            other => other,
+        };
+        if let PortSetting::Fixed(port) = shifted
+            && name.is_served()
+            && let Some(other) = taken.insert(port, name)
+        {
+            let what = format!("and {} are both {port}", port_path(other));
+            problems.push(Problem::new(origin.clone(), path, what).fix("Give one of them another port, 0 or false."));
+        }
+        ports.push((name, shifted));
+    }
+    ports
+}
+
+fn storage(view: &View<'_>, place: &Place) -> Storage {
+    let dir = view.text("data.dir");
+    if view.flag("data.ephemeral") {
+        Storage::Ephemeral
+    } else if !dir.is_empty() {
+        Storage::Directory(PathBuf::from(dir))
+    } else if place.in_image {
+        if place.data_mounted { Storage::Directory(PathBuf::from("/data")) } else { Storage::Ephemeral }
+    } else {
+        place.user_data.clone().map_or(Storage::Ephemeral, Storage::Directory)
+    }
+}
+
+fn limits(view: &View<'_>) -> Limits {
+    let u32_of = |path: &str| u32::try_from(view.number(path)).unwrap_or(u32::MAX);
+    Limits {
+        connections_max: view.size("limits.connections_max"),
+        handshake: view.duration("limits.handshake"),
+        amqp_frame_bytes_max: u32_of("limits.amqp_frame_bytes_max"),
+        amqp_channels_max: u16::try_from(view.number("limits.amqp_channels_max")).unwrap_or(u16::MAX),
+        amqp_heartbeat: view.duration("limits.amqp_heartbeat"),
+        message_bytes_max: view.number("limits.message_bytes_max"),
+        call_body_bytes_max: view.size("limits.call_body_bytes_max"),
+        call_bodies_bytes_max: view.size("limits.call_bodies_bytes_max"),
+        call_headers_bytes_max: view.size("limits.call_headers_bytes_max"),
+        output_line_bytes_max: view.size("limits.output_line_bytes_max"),
+        drain: view.duration("limits.drain"),
+    }
+}
+
+fn gateway(view: &View<'_>, problems: &mut Vec<Problem>) -> GatewaySettings {
+    let (certificate, key) = (view.text("gateway.tls_certificate"), view.text("gateway.tls_key"));
+    let tls = match (certificate.is_empty(), key.is_empty()) {
+        (true, true) => None,
+        (false, false) => Some(TlsFiles { certificate: certificate.into(), key: key.into() }),
+        (false, true) => {
+            let problem =
+                Problem::new(view.origin("gateway.tls_certificate"), "gateway.tls_certificate", "stands without its key");
+            problems.push(problem.fix("Set gateway.tls_key to the PEM file of its private key."));
+            None
+        }
+        (true, false) => {
+            let problem = Problem::new(view.origin("gateway.tls_key"), "gateway.tls_key", "stands without its certificate");
+            problems.push(problem.fix("Set gateway.tls_certificate to the PEM file of the chain."));
+            None
+        }
+    };
+    GatewaySettings {
+        hold: Duration::from_millis(view.number("gateway.hold_ms")),
+        call_timeout: view.duration("gateway.call_timeout"),
+        tls,
+    }
+}
+
+fn warnings(config: &Config) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if !config.bind.is_loopback() && config.access.mode == AccessMode::Dev {
+        warnings.push(
+            "bind reaches beyond this machine with auth = \"dev\": other machines need the token for the dashboard, but the gateway \
+             answers everybody. Set auth = \"required\" or bind = \"localhost\" if that is not meant."
+                .to_owned(),
+        );
+    }
+    warnings
+}
