@@ -13,6 +13,12 @@ pub const AMQP_HEARTBEAT_SECONDS: u16 = 60;
 pub const TABLE_DEPTH_MAX: usize = 32;
 /// Largest AMQP message body, in bytes; RabbitMQ 3.13's default. A larger one closes the channel with 311/406.
 pub const MESSAGE_BODY_BYTES_MAX: u64 = 134_217_728;
+/// Largest AMQP frame before `connection.tune-ok`, in bytes: room for a long token as password. Beyond it 501.
+pub const AMQP_FRAME_BYTES_MAX_BEFORE_TUNE: u32 = 16_384;
+/// Unfinished message bodies over all channels of one AMQP connection, in bytes; the connection is closed with 506 beyond.
+pub const AMQP_UNFINISHED_BYTES_MAX: usize = 268_435_456;
+/// Time a peer has to answer `connection.close`, in ms, before its socket is closed.
+pub const AMQP_CLOSE_MS_MAX: u64 = 10_000;
 /// Time a peer has to finish its protocol handshake, in ms, before its socket is closed.
 pub const HANDSHAKE_MS_MAX: u64 = 10_000;
 /// Open sockets over all listeners. Beyond it new sockets are closed at once and counted.

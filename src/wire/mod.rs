@@ -2,3 +2,5 @@
 
 pub mod amqp;
 pub mod otlp;
+pub mod sniff;
+pub mod trace;
