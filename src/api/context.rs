@@ -1,9 +1,9 @@
 //! What the handlers stand on.
 
 use super::ui::Ui;
-use super::view;
+use super::view::Sources;
+use crate::access::Access;
 use crate::kernel::{Clock, Drain};
-use crate::registry::Registry;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -13,17 +13,13 @@ pub struct ApiContext {
     pub clock: Clock,
     pub drain: Drain,
     pub ready: Ready,
-    pub registry: Arc<Registry>,
-    pub ports: Arc<dyn PortList>,
+    pub access: Arc<Access>,
+    /// The engines behind the views; the sampler has the same.
+    pub sources: Sources,
     /// Where the dashboard's files come from.
     pub ui: Ui,
     /// Changes with every start of the process; live cursors of another epoch are void.
     pub epoch: Arc<str>,
-}
-
-/// The listeners and what became of them; `net` knows, wiring hands it in.
-pub trait PortList: Send + Sync {
-    fn ports(&self) -> Vec<view::Door>;
 }
 
 /// Raised once every listener is bound; `/healthz` answers by it.

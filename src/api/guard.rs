@@ -1,94 +1,129 @@
 //! Who may ask anything at all: every request passes here first, upgrades and the dashboard's files included.
 //!
-//! ```text
-//!   Host ok? ──no──► 403/421   foreign names that resolve here (DNS rebinding) never get past this
-//!   Origin ok? ─no─► 403       pages of other sites, whatever the method
-//!   login ok? ──no─► 401       unless dev mode, and Host and peer are both loopback
-//! ```
-//!
-//! `/healthz` is exempt: it says one word, and probes come by any name.
+//! `access` decides (Host against DNS rebinding, Origin against foreign sites, the token against other machines); this door reads
+//! what it decides by, and turns its answer into HTTP. A token may come as `Authorization: Bearer`, as cookie, or once in the
+//! address: a page load with `?token=` gets the cookie and is sent to the address without it, so that the token stays out of
+//! history, logs and Referer. `/healthz` is exempt: it says one word, and probes come by any name.
 
 use super::context::ApiContext;
 use super::health;
 use super::problem::Problem;
+use crate::access::{Access, WebRefusal, WebRequest};
+use crate::model::identity::Principal;
 use axum::extract::{ConnectInfo, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http::uri::Authority;
-use http::{HeaderMap, HeaderValue, StatusCode, header};
-use std::net::{IpAddr, SocketAddr};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
+use std::net::SocketAddr;
 
-pub async fn check(State(_context): State<ApiContext>, request: Request, next: Next) -> Response {
-    if request.uri().path() != health::PATH
-        && let Err(problem) = admit(&request)
-    {
-        return problem.into_response();
-    }
-    let mut response = next.run(request).await;
+/// Twelve hours: a working day. The token itself changes with every start unless it is configured.
+const COOKIE_SECONDS: u32 = 12 * 3_600;
+
+pub async fn check(State(context): State<ApiContext>, mut request: Request, next: Next) -> Response {
+    let mut response = if request.uri().path() == health::PATH {
+        next.run(request).await
+    } else {
+        match admit(&context.access, &request) {
+            Ok(Admitted { principal, login: None }) => {
+                request.extensions_mut().insert(principal);
+                next.run(request).await
+            }
+            Ok(Admitted { login: Some(login), .. }) => login,
+            Err(problem) => problem.into_response(),
+        }
+    };
     harden(response.headers_mut());
     response
 }
 
-fn admit(request: &Request) -> Result<(), Problem> {
-    let host = host(request)?;
-    same_origin(request.headers(), &host)?;
-    let peer = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|info| info.0.ip());
-    if is_loopback_name(host.host()) && peer.is_some_and(is_loopback) {
-        return Ok(());
-    }
-    Err(Problem::new(StatusCode::UNAUTHORIZED, "this request needs the control token"))
+struct Admitted {
+    principal: Principal,
+    /// The answer to a page load with a token in its address.
+    login: Option<Response>,
 }
 
-/// The one authority a request is for: that of its Host field.
-fn host(request: &Request) -> Result<Authority, Problem> {
-    let mut fields = request.headers().get_all(header::HOST).iter();
+fn admit(access: &Access, request: &Request) -> Result<Admitted, Problem> {
+    let host = host(request.headers())?;
+    let Some(ConnectInfo(peer)) = request.extensions().get::<ConnectInfo<SocketAddr>>() else {
+        return Err(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the door did not say who asks"));
+    };
+    let field = |name: &str| request.headers().get(name).map(|value| value.to_str().unwrap_or("unreadable"));
+    let reads = request.method() == Method::GET || request.method() == Method::HEAD;
+    let navigates = reads && field("sec-fetch-mode") == Some("navigate");
+    let given = token_in_query(request.uri());
+    let token = given.or_else(|| bearer(request.headers())).or_else(|| cookie(request.headers(), &cookie_name(&host)));
+    let principal = access
+        .admit(&WebRequest {
+            peer: peer.ip(),
+            host: Some(host.as_str()),
+            origin: field("origin"),
+            fetch_site: field("sec-fetch-site"),
+            navigates,
+            token,
+        })
+        .map_err(problem)?;
+    let api = request.uri().path().starts_with("/api/");
+    let login = given.filter(|given| reads && !api && access.is_token(given)).map(|given| logged_in(given, &host, request.uri()));
+    Ok(Admitted { principal, login })
+}
+
+fn problem(refusal: WebRefusal) -> Problem {
+    let status = match refusal {
+        WebRefusal::ForeignHost | WebRefusal::ForeignOrigin => StatusCode::FORBIDDEN,
+        WebRefusal::NoToken => StatusCode::UNAUTHORIZED,
+    };
+    Problem::new(status, refusal.what()).next(refusal.next())
+}
+
+/// The one authority a request is for: that of its Host field (RFC 9112 §3.2).
+fn host(headers: &HeaderMap) -> Result<Authority, Problem> {
+    let mut fields = headers.get_all(header::HOST).iter();
     let (Some(field), None) = (fields.next(), fields.next()) else {
         return Err(Problem::invalid("a request names its host exactly once").next("send one Host header"));
     };
     let authority = field.to_str().ok().and_then(|text| text.parse::<Authority>().ok());
-    let Some(authority) = authority.filter(|authority| !authority.as_str().contains('@')) else {
-        return Err(Problem::invalid("the Host header is not a host and port"));
-    };
-    Ok(authority)
+    authority
+        .filter(|authority| !authority.as_str().contains('@'))
+        .ok_or_else(|| Problem::invalid("the Host header is not a host and port"))
 }
 
-/// Browsers say from which page a request comes. Requests of other sites are refused even where they could not read the answer;
-/// following a link to the dashboard is not a request *of* that site and passes.
-fn same_origin(headers: &HeaderMap, host: &Authority) -> Result<(), Problem> {
-    if let Some(origin) = headers.get(header::ORIGIN) {
-        let own = origin
-            .to_str()
-            .ok()
-            .and_then(|text| text.strip_prefix("http://").or_else(|| text.strip_prefix("https://")))
-            .is_some_and(|authority| authority.eq_ignore_ascii_case(host.as_str()));
-        if !own {
-            let origin = String::from_utf8_lossy(origin.as_bytes());
-            return Err(Problem::new(StatusCode::FORBIDDEN, format!("pages of {origin} may not use the control port of {host}"))
-                .next("open the dashboard itself, or call the API from a program, which sends no Origin"));
-        }
+/// Tokens are URL-safe, so a percent-encoded one is a wrong one.
+fn token_in_query(uri: &Uri) -> Option<&str> {
+    uri.query()?.split('&').find_map(|pair| pair.strip_prefix("token=")).filter(|token| !token.is_empty())
+}
+
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let (scheme, token) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}
+
+fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    let fields = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+    fields.flat_map(|text| text.split(';')).find_map(|pair| pair.trim().strip_prefix(name)?.strip_prefix('='))
+}
+
+/// Cookies know no ports: two reactors of one machine must not log each other out.
+fn cookie_name(host: &Authority) -> String {
+    format!("reactor-{}", host.port_u16().unwrap_or(80))
+}
+
+fn logged_in(token: &str, host: &Authority, uri: &Uri) -> Response {
+    let rest: Vec<&str> = uri.query().unwrap_or_default().split('&').filter(|pair| !pair.starts_with("token=")).collect();
+    // A path that begins with two slashes would name another host.
+    let path = format!("/{}", uri.path().trim_start_matches('/'));
+    let to = if rest.is_empty() { path } else { format!("{path}?{}", rest.join("&")) };
+    let cookie = format!("{}={token}; Path=/; Max-Age={COOKIE_SECONDS}; HttpOnly; SameSite=Lax", cookie_name(host));
+    let fields = [(header::LOCATION, HeaderValue::from_str(&to)), (header::SET_COOKIE, HeaderValue::from_str(&cookie))];
+    let mut response = StatusCode::SEE_OTHER.into_response();
+    for (name, value) in fields {
+        let Ok(value) = value else { return Problem::invalid("the address is not one this dashboard has").into_response() };
+        response.headers_mut().insert(name, value);
     }
-    let site = headers.get("sec-fetch-site").map(HeaderValue::as_bytes);
-    let navigates = headers.get("sec-fetch-mode").is_some_and(|mode| mode == "navigate");
-    if matches!(site, Some(b"cross-site" | b"same-site")) && !navigates {
-        return Err(Problem::new(StatusCode::FORBIDDEN, "another site's page asked for this"));
-    }
-    Ok(())
+    response
 }
 
-/// `localhost`, names below it (RFC 6761 §6.3) and loopback addresses.
-fn is_loopback_name(host: &str) -> bool {
-    let name = host.trim_end_matches('.').to_ascii_lowercase();
-    if name == "localhost" || name.ends_with(".localhost") {
-        return true;
-    }
-    name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>().is_ok_and(is_loopback)
-}
-
-fn is_loopback(address: IpAddr) -> bool {
-    address.to_canonical().is_loopback()
-}
-
-/// Fields that every answer carries; answers that chose their own caching keep it.
+/// Fields that every answer carries; answers that chose their own keep them.
 fn harden(headers: &mut HeaderMap) {
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert("cross-origin-resource-policy", HeaderValue::from_static("same-origin"));
@@ -101,9 +136,14 @@ fn harden(headers: &mut HeaderMap) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::config::{AccessMode, AccessSettings};
 
-    fn request(fields: &[(&str, &str)], peer: &str) -> Request {
-        let mut builder = http::Request::builder().uri("/api/v1/overview");
+    fn access(mode: AccessMode) -> Access {
+        Access::new(&AccessSettings { mode, token: Some("sesame".into()), trusted_peers: Vec::new() })
+    }
+
+    fn request(target: &str, fields: &[(&str, &str)], peer: &str) -> Request {
+        let mut builder = http::Request::builder().uri(target);
         for (name, value) in fields {
             builder = builder.header(*name, *value);
         }
@@ -113,50 +153,58 @@ mod tests {
         request
     }
 
-    fn status(fields: &[(&str, &str)], peer: &str) -> u16 {
-        admit(&request(fields, peer)).map_or_else(|problem| problem.status, |()| 200)
-    }
-
-    #[test]
-    fn loopback_names_from_loopback_peers_need_no_login() {
-        for host in
-            ["localhost:15000", "LOCALHOST", "app.localhost:15000", "127.0.0.1:15000", "127.8.8.8", "[::1]:15000", "localhost."]
-        {
-            assert_eq!(status(&[("host", host)], "127.0.0.1"), 200, "{host}");
+    fn status(mode: AccessMode, target: &str, fields: &[(&str, &str)], peer: &str) -> u16 {
+        match admit(&access(mode), &request(target, fields, peer)) {
+            Ok(Admitted { login: Some(login), .. }) => login.status().as_u16(),
+            Ok(_) => 200,
+            Err(problem) => problem.status,
         }
     }
 
+    const HERE: (&str, &str) = ("host", "localhost:15000");
+    const BOX: (&str, &str) = ("host", "box.lan:15000");
+
     #[test]
-    fn a_foreign_name_that_resolves_here_needs_a_login() {
-        for host in ["evil.example:15000", "localhost.evil.example", "127.0.0.1.evil.example", "192.168.1.5:15000", "[::2]"] {
-            assert_eq!(status(&[("host", host)], "127.0.0.1"), 401, "{host}");
-        }
-        assert_eq!(status(&[("host", "localhost:15000")], "192.168.1.9"), 401);
+    fn this_machine_needs_no_token_in_dev_mode_and_others_do() {
+        assert_eq!(status(AccessMode::Dev, "/", &[HERE], "127.0.0.1"), 200);
+        assert_eq!(status(AccessMode::Dev, "/", &[HERE], "10.0.0.7"), 401);
+        assert_eq!(status(AccessMode::Required, "/", &[HERE], "127.0.0.1"), 401);
+        assert_eq!(status(AccessMode::Dev, "/", &[("host", "evil.example")], "127.0.0.1"), 403);
+        assert_eq!(status(AccessMode::Dev, "/", &[HERE, ("origin", "http://evil.example")], "127.0.0.1"), 403);
     }
 
     #[test]
     fn a_host_that_is_missing_doubled_or_no_host_is_refused() {
-        assert_eq!(status(&[], "127.0.0.1"), 400);
-        assert_eq!(status(&[("host", "localhost"), ("host", "localhost")], "127.0.0.1"), 400);
-        assert_eq!(status(&[("host", "evil@localhost")], "127.0.0.1"), 400);
-        assert_eq!(status(&[("host", "")], "127.0.0.1"), 400);
-    }
-
-    #[test]
-    fn pages_of_other_sites_are_refused() {
-        let with = |origin: &str| status(&[("host", "localhost:15000"), ("origin", origin)], "127.0.0.1");
-        assert_eq!(with("http://localhost:15000"), 200);
-        for foreign in ["http://localhost:3000", "https://evil.example", "null", "http://localhost:15000.evil.example", ""] {
-            assert_eq!(with(foreign), 403, "{foreign}");
+        for fields in [&[][..], &[HERE, HERE], &[("host", "evil@localhost")], &[("host", "")]] {
+            assert_eq!(status(AccessMode::Dev, "/", fields, "127.0.0.1"), 400, "{fields:?}");
         }
     }
 
     #[test]
-    fn a_link_from_elsewhere_opens_the_dashboard_but_an_image_of_elsewhere_does_not() {
-        let with = |mode: &str| {
-            status(&[("host", "localhost"), ("sec-fetch-site", "cross-site"), ("sec-fetch-mode", mode)], "127.0.0.1")
-        };
-        assert_eq!(with("navigate"), 200);
-        assert_eq!(with("no-cors"), 403);
+    fn the_token_is_taken_as_bearer_as_cookie_and_in_the_address() {
+        for (name, value) in
+            [("authorization", "Bearer sesame"), ("authorization", "bearer sesame"), ("cookie", "a=1; reactor-15000=sesame")]
+        {
+            assert_eq!(status(AccessMode::Required, "/api/v1/overview", &[BOX, (name, value)], "10.0.0.7"), 200, "{value}");
+        }
+        assert_eq!(status(AccessMode::Required, "/api/v1/live?token=sesame", &[BOX], "10.0.0.7"), 200);
+        for (name, value) in
+            [("authorization", "Basic sesame"), ("authorization", "Bearer sesam"), ("cookie", "reactor-80=sesame")]
+        {
+            assert_eq!(status(AccessMode::Required, "/api/v1/overview", &[BOX, (name, value)], "10.0.0.7"), 401, "{value}");
+        }
+    }
+
+    #[test]
+    fn a_page_load_with_the_token_gets_a_cookie_and_a_clean_address() {
+        let access = access(AccessMode::Required);
+        let admitted =
+            admit(&access, &request("//traces?range=5&token=sesame", &[BOX], "10.0.0.7")).unwrap_or_else(|_| panic!("admitted"));
+        let login = admitted.login.expect("a login");
+        assert_eq!(login.status(), 303);
+        assert_eq!(login.headers()["location"], "/traces?range=5");
+        let cookie = login.headers()["set-cookie"].to_str().expect("ascii");
+        assert_eq!(cookie, "reactor-15000=sesame; Path=/; Max-Age=43200; HttpOnly; SameSite=Lax");
+        assert_eq!(status(AccessMode::Dev, "/?token=wrong", &[BOX], "10.0.0.7"), 401);
     }
 }

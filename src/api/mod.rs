@@ -19,7 +19,7 @@ mod ui;
 mod v1;
 pub mod view;
 
-pub use context::{ApiContext, PortList, Ready};
+pub use context::{ApiContext, Ready};
 pub use openapi::document;
 pub use routes::router;
 pub use serve::serve;

@@ -3,7 +3,7 @@
 use super::context::ApiContext;
 use super::openapi::Collector;
 use super::problem::Problem;
-use super::v1::node;
+use super::v1::{broker, node, services, telemetry};
 use super::{guard, health, openapi};
 use crate::kernel::limit::CONTROL_BODY_BYTES_MAX;
 use axum::Router;
@@ -38,7 +38,16 @@ pub(super) fn api() -> (Router<ApiContext>, Collector) {
     let mut router = Router::new();
     let mut collector = Collector::default();
     serve!(router, collector, health: healthz => __path_healthz);
-    serve!(router, collector, node: version => __path_version, ports => __path_ports);
+    serve!(router, collector, node: version => __path_version, ports => __path_ports, overview => __path_overview, spaces => __path_spaces);
+    serve!(router, collector, services:
+        list => __path_list, one => __path_one, command => __path_command, console => __path_console);
+    serve!(router, collector, telemetry:
+        logs => __path_logs, histogram => __path_histogram, traces => __path_traces, scatter => __path_scatter,
+        trace => __path_trace, metrics => __path_metrics, series => __path_series, happenings => __path_happenings,
+        map => __path_map, tape => __path_tape);
+    serve!(router, collector, broker:
+        queues => __path_queues, queue => __path_queue, messages => __path_messages, exchanges => __path_exchanges,
+        bindings => __path_bindings, connections => __path_connections);
     serve!(router, collector, openapi: openapi => __path_openapi);
     (router, collector)
 }

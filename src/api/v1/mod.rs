@@ -1,3 +1,6 @@
 //! `/api/v1`, a file a resource. Each handler is documented where it stands.
 
+pub mod broker;
 pub mod node;
+pub mod services;
+pub mod telemetry;

@@ -1,0 +1,121 @@
+//! What exists in the broker.
+
+use super::services::SpaceParams;
+use crate::api::ApiContext;
+use crate::api::params::{Params, PathParts};
+use crate::api::problem::Problem;
+use crate::api::view::broker::{self as view, Binding, Connection, Exchange, PeekedMessage, Queue, QueueDetail};
+use crate::broker::Vhost;
+use axum::Json;
+use axum::extract::State;
+use serde::Deserialize;
+use std::sync::Arc;
+use utoipa::IntoParams;
+
+const PEEK_DEFAULT: usize = 50;
+const PEEK_MAX: usize = 500;
+/// Of each body; the rest of a longer one is not sent and the message says so.
+const PEEK_BODY_BYTES_DEFAULT: usize = 16 * 1024;
+const PEEK_BODY_BYTES_MAX: usize = 1024 * 1024;
+/// Over all bodies of one answer.
+const PEEK_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Every queue.
+#[utoipa::path(get, path = "/api/v1/queues", tag = "broker", params(SpaceParams), responses((status = 200, body = [Queue])))]
+pub async fn queues(State(context): State<ApiContext>, Params(params): Params<SpaceParams>) -> Json<Vec<Queue>> {
+    Json(view::queues(&context.sources).into_iter().filter(|queue| params.takes(&queue.space)).collect())
+}
+
+/// One queue with its bindings and consumers.
+#[utoipa::path(get, path = "/api/v1/queues/{space}/{name}", tag = "broker", params(("space" = String, Path), ("name" = String, Path)),
+    responses((status = 200, body = QueueDetail), (status = 404, body = Problem)))]
+pub async fn queue(
+    State(context): State<ApiContext>,
+    PathParts((space, name)): PathParts<(String, String)>,
+) -> Result<Json<QueueDetail>, Problem> {
+    let vhost = vhost(&context, &space)?;
+    let found = vhost.queue(&name).ok_or_else(|| no_queue(&space, &name))?;
+    let bindings = vhost.bindings().into_iter().filter(|binding| *binding.queue == *name).map(view::binding).collect();
+    let consumers = context.sources.broker.consumers().into_iter();
+    let consumers = consumers.filter(|consumer| *consumer.space == *space && *consumer.queue == *name);
+    Ok(Json(QueueDetail {
+        queue: view::queue(found, &context.sources.board.rates()),
+        bindings,
+        consumer_list: consumers.map(view::consumer).collect(),
+    }))
+}
+
+/// How much to look at.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, default)]
+#[into_params(parameter_in = Query)]
+pub struct PeekParams {
+    /// Messages from the head: 50 unless given, at most 500.
+    count: Option<usize>,
+    /// Of each body, in bytes: 16 KiB unless given, at most 1 MiB.
+    body_bytes: Option<usize>,
+}
+
+/// The messages at the head of a queue. Looking changes nothing: order, counts and consumers stay as they are.
+#[utoipa::path(get, path = "/api/v1/queues/{space}/{name}/messages", tag = "broker",
+    params(("space" = String, Path), ("name" = String, Path), PeekParams),
+    responses((status = 200, body = [PeekedMessage]), (status = 404, body = Problem)))]
+pub async fn messages(
+    State(context): State<ApiContext>,
+    PathParts((space, name)): PathParts<(String, String)>,
+    Params(params): Params<PeekParams>,
+) -> Result<Json<Vec<PeekedMessage>>, Problem> {
+    let vhost = vhost(&context, &space)?;
+    let count = params.count.unwrap_or(PEEK_DEFAULT).min(PEEK_MAX);
+    let each = params.body_bytes.unwrap_or(PEEK_BODY_BYTES_DEFAULT).min(PEEK_BODY_BYTES_MAX).min(PEEK_BYTES_MAX / count.max(1));
+    let peeked = vhost.peek(&name, count, each).map_err(crate::model::refusal::Refusal::from)?;
+    Ok(Json(peeked.into_iter().map(view::message).collect()))
+}
+
+/// Every exchange.
+#[utoipa::path(get, path = "/api/v1/exchanges", tag = "broker", params(SpaceParams), responses((status = 200, body = [Exchange])))]
+pub async fn exchanges(State(context): State<ApiContext>, Params(params): Params<SpaceParams>) -> Json<Vec<Exchange>> {
+    Json(view::exchanges(&context.sources).into_iter().filter(|exchange| params.takes(&exchange.space)).collect())
+}
+
+/// Which bindings.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, default)]
+#[into_params(parameter_in = Query)]
+pub struct BindingParams {
+    /// The default space if absent.
+    space: Option<String>,
+    /// Only from this exchange.
+    source: Option<String>,
+    /// Only to this queue.
+    queue: Option<String>,
+}
+
+/// The bindings of a space.
+#[utoipa::path(get, path = "/api/v1/bindings", tag = "broker", params(BindingParams), responses(
+    (status = 200, body = [Binding]), (status = 404, body = Problem)))]
+pub async fn bindings(
+    State(context): State<ApiContext>,
+    Params(params): Params<BindingParams>,
+) -> Result<Json<Vec<Binding>>, Problem> {
+    let vhost = vhost(&context, params.space.as_deref().unwrap_or(crate::model::topology::DEFAULT_SPACE))?;
+    let is = |wanted: &Option<String>, name: &str| wanted.as_deref().is_none_or(|wanted| wanted == name);
+    let matching = vhost.bindings().into_iter().filter(|b| is(&params.source, &b.source) && is(&params.queue, &b.queue));
+    Ok(Json(matching.map(view::binding).collect()))
+}
+
+/// Every client connection of the bus.
+#[utoipa::path(get, path = "/api/v1/connections", tag = "broker", params(SpaceParams), responses((status = 200, body = [Connection])))]
+pub async fn connections(State(context): State<ApiContext>, Params(params): Params<SpaceParams>) -> Json<Vec<Connection>> {
+    Json(view::connections(&context.sources).into_iter().filter(|connection| params.takes(&connection.space)).collect())
+}
+
+fn vhost(context: &ApiContext, space: &str) -> Result<Arc<Vhost>, Problem> {
+    context.sources.broker.vhost(space).ok_or_else(|| {
+        Problem::not_found(format!("there is no space {space}")).next("GET /api/v1/spaces lists them; / is written %2F in a path")
+    })
+}
+
+fn no_queue(space: &str, name: &str) -> Problem {
+    Problem::not_found(format!("there is no queue {name} in space {space}")).next("GET /api/v1/queues lists those there are")
+}

@@ -1,0 +1,294 @@
+//! What needs memory between two looks: rates from counters, colours that hold still, colour slots, services that have left.
+//!
+//! The node's sampler calls [`Board::look`] once a second; every reader gets the [`Rates`] of the last look. Counters only grow, so
+//! a rate is a difference; a thing that was not there at the last look has no rate yet.
+
+use super::Sources;
+use crate::broker::ConnectionId;
+use crate::broker::view::{ConnectionView, ExchangeView, QueueView};
+use crate::kernel::Instant;
+use crate::kernel::platform;
+use crate::telemetry::view::Tone;
+use arc_swap::ArcSwap;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// Space and name.
+pub type Key = (Arc<str>, Arc<str>);
+
+/// Services that left, still shown; beyond it they are forgotten.
+const DEPARTED_MAX: usize = 1_024;
+/// A state must hold this long to be coloured, and be gone this long to lose its colour again.
+const TONE_APPEARS: Duration = Duration::from_secs(10);
+const TONE_CLEARS: Duration = Duration::from_secs(30);
+/// A queue that only grew for this long, or a message unacked for this long, is worth a look.
+const QUEUE_GROWS: Duration = Duration::from_secs(30);
+const UNACKED_LONG: Duration = Duration::from_secs(30);
+/// The gateway's colour slot; services get the following ones in order of first sight.
+pub const GATEWAY_SLOT: u16 = 1;
+
+#[derive(Debug, Default)]
+pub struct Rates {
+    pub queues: HashMap<Key, QueueRate>,
+    pub exchanges: HashMap<Key, InOut>,
+    pub connections: HashMap<ConnectionId, InOut>,
+    /// In cores: 1.0 is one core busy.
+    pub cpu_share: f64,
+    pub memory_bytes: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct InOut {
+    pub in_rate: f64,
+    pub out_rate: f64,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct QueueRate {
+    pub in_rate: f64,
+    pub out_rate: f64,
+    pub ack_rate: f64,
+    /// 95th percentile of the time in the queue, of messages delivered since the last look.
+    pub wait_p95_ns: Option<u64>,
+    pub tone: Tone,
+}
+
+#[derive(Debug, Default)]
+pub struct Board {
+    current: ArcSwap<Rates>,
+    memory: Mutex<Memory>,
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Memory {
+    at: Option<Instant>,
+    cpu: Duration,
+    queues: HashMap<Key, QueueMemory>,
+    exchanges: HashMap<Key, [u64; 2]>,
+    connections: HashMap<ConnectionId, [u64; 2]>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct QueueMemory {
+    counts: [u64; 3],
+    ready: u64,
+    grows_since: Instant,
+    tone: HeldTone,
+}
+
+/// Services seen at any time, with their slots.
+#[derive(Debug, Default)]
+struct Known {
+    slots: HashMap<Key, u16>,
+    next: HashMap<Arc<str>, u16>,
+    /// How a service that has left last looked.
+    departed: HashMap<Key, Departed>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Departed {
+    pub source: crate::model::service::Source,
+    pub language: Option<Arc<str>>,
+    /// Unix nanoseconds.
+    pub left_ns: u64,
+}
+
+impl Board {
+    pub fn rates(&self) -> Arc<Rates> {
+        self.current.load_full()
+    }
+
+    /// Takes the counters of now and makes rates of the difference to the last time.
+    pub fn look(&self, sources: &Sources, now: Instant) {
+        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(passed) = memory.passed(now) else { return };
+        let mut rates = Rates::default();
+        let vhosts = sources.broker.vhosts();
+        let queues = vhosts.iter().flat_map(|vhost| vhost.queues());
+        (rates.queues, memory.queues) = look_at_queues(queues, &memory.queues, passed, now);
+        let exchanges = vhosts.iter().flat_map(|vhost| vhost.exchanges());
+        (rates.exchanges, memory.exchanges) = look_at(exchanges.map(exchange_counts), &memory.exchanges, passed);
+        let connections = sources.broker.connections().into_iter();
+        (rates.connections, memory.connections) = look_at(connections.map(connection_counts), &memory.connections, passed);
+        let usage = platform::own_usage();
+        rates.cpu_share = usage.cpu.saturating_sub(memory.cpu).as_secs_f64() / passed.as_secs_f64();
+        rates.memory_bytes = usage.memory_bytes;
+        memory.cpu = usage.cpu;
+        drop(memory);
+        self.current.store(Arc::new(rates));
+    }
+
+    /// The service's colour slot, the same for as long as the process runs.
+    pub fn slot(&self, space: &Arc<str>, service: &Arc<str>) -> u16 {
+        if &**service == "gateway" {
+            return GATEWAY_SLOT;
+        }
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (space.clone(), service.clone());
+        if let Some(slot) = known.slots.get(&key) {
+            return *slot;
+        }
+        let next = known.next.entry(space.clone()).or_insert(GATEWAY_SLOT + 1);
+        let slot = *next;
+        *next = next.saturating_add(1);
+        known.slots.insert(key, slot);
+        slot
+    }
+
+    /// Remembers services that are here now, and says which others were here before.
+    pub fn departed(&self, present: &[(Key, Departed)]) -> Vec<(Key, Departed)> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        for (key, now) in present {
+            if known.departed.len() < DEPARTED_MAX || known.departed.contains_key(key) {
+                known.departed.insert(key.clone(), now.clone());
+            }
+        }
+        let gone = |key: &Key| !present.iter().any(|(here, _)| here == key);
+        known.departed.iter().filter(|(key, _)| gone(key)).map(|(key, departed)| (key.clone(), departed.clone())).collect()
+    }
+}
+
+impl Memory {
+    /// Time since the last look; `None` at the first one and when no time has passed.
+    fn passed(&mut self, now: Instant) -> Option<Duration> {
+        let passed = self.at.map_or(Duration::from_secs(1), |at| now.since(at));
+        if passed.is_zero() {
+            return None;
+        }
+        self.at = Some(now);
+        Some(passed)
+    }
+}
+
+fn exchange_counts(exchange: ExchangeView) -> (Key, [u64; 2]) {
+    ((exchange.space, exchange.name), [exchange.published, exchange.routed])
+}
+
+fn connection_counts(connection: ConnectionView) -> (ConnectionId, [u64; 2]) {
+    (connection.id, [connection.in_bytes, connection.out_bytes])
+}
+
+type Looked<K, R, M> = (HashMap<K, R>, HashMap<K, M>);
+
+fn look_at<K: Clone + Eq + std::hash::Hash>(
+    now: impl Iterator<Item = (K, [u64; 2])>,
+    before: &HashMap<K, [u64; 2]>,
+    passed: Duration,
+) -> Looked<K, InOut, [u64; 2]> {
+    let (mut rates, mut memory) = (HashMap::new(), HashMap::new());
+    for (key, counts) in now {
+        let rate = before.get(&key).map_or_else(InOut::default, |old| InOut {
+            in_rate: rate(old[0], counts[0], passed),
+            out_rate: rate(old[1], counts[1], passed),
+        });
+        rates.insert(key.clone(), rate);
+        memory.insert(key, counts);
+    }
+    (rates, memory)
+}
+
+fn look_at_queues(
+    now_there: impl Iterator<Item = QueueView>,
+    before: &HashMap<Key, QueueMemory>,
+    passed: Duration,
+    now: Instant,
+) -> Looked<Key, QueueRate, QueueMemory> {
+    let (mut rates, mut memory) = (HashMap::new(), HashMap::new());
+    for queue in now_there {
+        let counts = [queue.counts.published, queue.counts.delivered, queue.counts.acked];
+        let key = (queue.space.clone(), queue.name.clone());
+        let old = before.get(&key);
+        let grows_since = old.filter(|old| queue.ready > old.ready).map_or(now, |old| old.grows_since);
+        let worrying = now.since(grows_since) >= QUEUE_GROWS || queue.oldest_unacked.is_some_and(|age| age >= UNACKED_LONG);
+        let wanted = if worrying { Tone::Warn } else { Tone::Normal };
+        let tone = old.map_or_else(|| HeldTone::new(now), |old| old.tone).next(wanted, now);
+        let rated = old.map_or_else(QueueRate::default, |old| QueueRate {
+            in_rate: rate(old.counts[0], counts[0], passed),
+            out_rate: rate(old.counts[1], counts[1], passed),
+            ack_rate: rate(old.counts[2], counts[2], passed),
+            wait_p95_ns: None,
+            tone: tone.shown,
+        });
+        rates.insert(key.clone(), rated);
+        memory.insert(key, QueueMemory { counts, ready: queue.ready, grows_since, tone });
+    }
+    (rates, memory)
+}
+
+/// Per second. A counter that went back belongs to a thing that was made anew.
+fn rate(old: u64, new: u64, passed: Duration) -> f64 {
+    new.saturating_sub(old) as f64 / passed.as_secs_f64()
+}
+
+/// A colour that appears only after its reason held for a while, and leaves later than its reason.
+#[derive(Clone, Copy, Debug)]
+struct HeldTone {
+    shown: Tone,
+    /// When the wanted tone last agreed with the shown one.
+    agreed: Instant,
+}
+
+impl HeldTone {
+    fn new(now: Instant) -> Self {
+        HeldTone { shown: Tone::Normal, agreed: now }
+    }
+
+    fn next(mut self, wanted: Tone, now: Instant) -> Self {
+        let wait = if wanted > self.shown { TONE_APPEARS } else { TONE_CLEARS };
+        if wanted == self.shown {
+            self.agreed = now;
+        } else if now.since(self.agreed) >= wait {
+            self = HeldTone { shown: wanted, agreed: now };
+        }
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: u64) -> Instant {
+        Instant::ZERO + Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn a_colour_appears_after_10_seconds_and_clears_after_30() {
+        let mut tone = HeldTone::new(at(0));
+        let mut shown = Vec::new();
+        for second in 1..=60 {
+            let wanted = if second < 20 { Tone::Warn } else { Tone::Normal };
+            tone = tone.next(wanted, at(second));
+            shown.push(tone.shown);
+        }
+        let first = shown.iter().position(|tone| *tone == Tone::Warn).expect("appears") + 1;
+        let last = shown.iter().rposition(|tone| *tone == Tone::Warn).expect("appeared") + 1;
+        assert_eq!((first, last), (10, 48));
+    }
+
+    #[test]
+    fn slots_follow_the_order_of_first_sight_in_each_space() {
+        let board = Board::default();
+        let slot = |space: &str, name: &str| board.slot(&space.into(), &name.into());
+        assert_eq!([slot("/", "gateway"), slot("/", "orders"), slot("/", "stock"), slot("other", "stock")], [1, 2, 3, 2]);
+        assert_eq!(slot("/", "orders"), 2);
+    }
+
+    #[test]
+    fn a_service_that_left_is_remembered_until_it_is_back() {
+        let board = Board::default();
+        let key: Key = ("/".into(), "orders".into());
+        let here = Departed { source: crate::model::service::Source::Amqp, language: None, left_ns: 7 };
+        assert!(board.departed(&[(key.clone(), here.clone())]).is_empty());
+        assert_eq!(board.departed(&[]).len(), 1);
+        assert!(board.departed(&[(key, here)]).is_empty());
+    }
+
+    #[test]
+    fn a_rate_is_a_difference_over_time() {
+        assert_eq!(rate(10, 30, Duration::from_secs(2)), 10.0);
+        assert_eq!(rate(30, 10, Duration::from_secs(2)), 0.0);
+    }
+}
