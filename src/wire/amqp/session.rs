@@ -154,7 +154,7 @@ impl Session {
     /// The next thing that `input` says, or `None` if it needs more bytes (or an answer: see [`Event::Login`], [`Event::Open`]).
     /// What was used is taken off the front of `input`; keep the rest and append to it.
     // HOT
-    pub fn next_event<'a>(&'a mut self, input: &mut &'a [u8], now: Instant, out: &mut Vec<u8>) -> Option<Event<'a>> {
+    pub fn next_event<'a, 'i: 'a>(&'a mut self, input: &mut &'i [u8], now: Instant, out: &mut Vec<u8>) -> Option<Event<'a>> {
         if !input.is_empty() {
             self.heard = now;
         }
@@ -210,6 +210,11 @@ impl Session {
 
     pub fn channel_count(&self) -> usize {
         self.channels.len()
+    }
+
+    /// Memory held for message bodies that are not complete yet.
+    pub fn unfinished_bytes(&self) -> usize {
+        self.channels.held()
     }
 
     /// Whether events and deliveries of the channel have a meaning.
