@@ -1,8 +1,10 @@
 //! What the handlers stand on.
 
+use super::live::LiveSockets;
 use super::ui::Ui;
 use super::view::Sources;
 use crate::access::Access;
+use crate::kernel::task::Tasks;
 use crate::kernel::{Clock, Drain};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,6 +22,8 @@ pub struct ApiContext {
     pub ui: Ui,
     /// Changes with every start of the process; live cursors of another epoch are void.
     pub epoch: Arc<str>,
+    pub tasks: Tasks,
+    pub live_sockets: LiveSockets,
 }
 
 /// Raised once every listener is bound; `/healthz` answers by it.

@@ -10,6 +10,7 @@
 mod context;
 mod guard;
 mod health;
+mod live;
 mod openapi;
 mod params;
 mod problem;
@@ -20,6 +21,7 @@ mod v1;
 pub mod view;
 
 pub use context::{ApiContext, Ready};
+pub use live::LiveSockets;
 pub use openapi::document;
 pub use routes::router;
 pub use serve::serve;

@@ -11,16 +11,14 @@ use utoipa::ToSchema;
 pub struct Problem {
     /// Stable identifier of the kind of problem, a relative URI.
     #[serde(rename = "type")]
-    pub kind: String,
-    pub title: String,
+    pub kind: &'static str,
+    pub title: &'static str,
     pub status: u16,
     /// The thing, and what is wrong with it.
-    pub detail: String,
+    pub detail: Box<str>,
     /// What to do about it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub next: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub trace_id: Option<String>,
+    pub next: Option<Box<str>>,
     /// Offset of the offending character in a query, in characters.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub position: Option<usize>,
@@ -28,16 +26,19 @@ pub struct Problem {
 
 impl Problem {
     pub fn new(status: StatusCode, detail: impl Into<String>) -> Self {
-        let title = status.canonical_reason().unwrap_or("Error").to_owned();
-        Problem {
-            kind: format!("/problems/{}", title.to_ascii_lowercase().replace(' ', "-")),
-            title,
-            status: status.as_u16(),
-            detail: detail.into(),
-            next: None,
-            trace_id: None,
-            position: None,
-        }
+        let kind = match status {
+            StatusCode::BAD_REQUEST => "/problems/invalid",
+            StatusCode::UNAUTHORIZED => "/problems/no-token",
+            StatusCode::FORBIDDEN => "/problems/forbidden",
+            StatusCode::NOT_FOUND => "/problems/not-found",
+            StatusCode::CONFLICT => "/problems/conflict",
+            StatusCode::PAYLOAD_TOO_LARGE => "/problems/too-large",
+            StatusCode::NOT_IMPLEMENTED => "/problems/not-implemented",
+            StatusCode::SERVICE_UNAVAILABLE => "/problems/exhausted",
+            _ => "about:blank",
+        };
+        let title = status.canonical_reason().unwrap_or("Error");
+        Problem { kind, title, status: status.as_u16(), detail: detail.into().into(), next: None, position: None }
     }
 
     pub fn invalid(detail: impl Into<String>) -> Self {
@@ -50,7 +51,7 @@ impl Problem {
 
     /// Adds the next step.
     pub fn next(mut self, next: impl Into<String>) -> Self {
-        self.next = Some(next.into());
+        self.next = Some(next.into().into());
         self
     }
 
@@ -72,7 +73,7 @@ impl From<Refusal> for Problem {
             RefusalKind::NotImplemented => StatusCode::NOT_IMPLEMENTED,
         };
         let mut problem = Problem::new(status, refusal.what);
-        problem.next = refusal.next;
+        problem.next = refusal.next.map(Into::into);
         problem
     }
 }
@@ -99,10 +100,10 @@ mod tests {
         let refusal =
             Refusal::new(RefusalKind::Conflict, "queue a is exclusive to another connection").hint("close that connection");
         let problem = Problem::from(refusal);
-        assert_eq!((problem.status, problem.kind.as_str()), (409, "/problems/conflict"));
+        assert_eq!((problem.status, problem.kind), (409, "/problems/conflict"));
         assert_eq!(problem.next.as_deref(), Some("close that connection"));
         let json = serde_json::to_value(&problem).expect("plain data");
         assert_eq!(json["type"], "/problems/conflict");
-        assert!(json.get("trace_id").is_none());
+        assert!(json.get("position").is_none());
     }
 }

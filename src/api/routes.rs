@@ -4,7 +4,7 @@ use super::context::ApiContext;
 use super::openapi::Collector;
 use super::problem::Problem;
 use super::v1::{broker, node, services, telemetry};
-use super::{guard, health, openapi};
+use super::{guard, health, live, openapi};
 use crate::kernel::limit::CONTROL_BODY_BYTES_MAX;
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request, State};
@@ -48,6 +48,7 @@ pub(super) fn api() -> (Router<ApiContext>, Collector) {
     serve!(router, collector, broker:
         queues => __path_queues, queue => __path_queue, messages => __path_messages, exchanges => __path_exchanges,
         bindings => __path_bindings, connections => __path_connections);
+    serve!(router, collector, live: live => __path_live);
     serve!(router, collector, openapi: openapi => __path_openapi);
     (router, collector)
 }

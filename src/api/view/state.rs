@@ -1,5 +1,6 @@
 //! The state channels of the live feed: once a second, everything that has a last value, keyed as `types.ts` says.
 
+use super::board::Key;
 use super::{Sources, broker, doors, overview, services};
 use crate::model::service::InstanceState;
 use crate::telemetry::live::Channel;
@@ -50,7 +51,7 @@ impl Sources {
     }
 
     fn queue_samples(&self) -> Vec<QueueSample> {
-        let mut consumers: HashMap<(Arc<str>, Arc<str>), Vec<Arc<str>>> = HashMap::new();
+        let mut consumers: HashMap<Key, Vec<Arc<str>>> = HashMap::new();
         for consumer in self.broker.consumers() {
             let Some(service) = consumer.service else { continue };
             let known = consumers.entry((consumer.space, consumer.queue)).or_default();
