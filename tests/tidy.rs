@@ -23,7 +23,7 @@ const FLOORS: &[(&str, u8)] = &[
     ("api", 5),
     ("node", 6),
     ("cli", 7),
-    ("main", 7),
+    ("main", 8),
     ("lib", 7),
 ];
 

@@ -3,7 +3,7 @@
 use super::peer::{is_loopback, same_secret};
 use crate::kernel::rng;
 use crate::model::config::{AccessMode, AccessSettings};
-use crate::model::identity::{Permissions, Principal};
+use crate::model::identity::{InstanceIdentity, Permissions, Principal};
 use crate::model::refusal::{Refusal, RefusalKind};
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -29,8 +29,14 @@ pub struct Access {
     mode: AccessMode,
     token: Arc<str>,
     trusted_peers: Vec<IpAddr>,
-    /// Users made for supervised instances, with their tokens.
-    issued: RwLock<HashMap<Arc<str>, Arc<str>>>,
+    /// Users made for supervised instances. One name may stand for an instance in each space; their passwords differ.
+    issued: RwLock<HashMap<Arc<str>, Vec<Issued>>>,
+}
+
+#[derive(Debug)]
+struct Issued {
+    identity: Arc<InstanceIdentity>,
+    password: Arc<str>,
 }
 
 impl Access {
@@ -62,26 +68,39 @@ impl Access {
         is_loopback(peer) || self.trusted_peers.contains(&peer.to_canonical())
     }
 
-    /// Makes a user that one supervised instance logs in as, and returns its password. An older one of the same name is replaced.
-    pub fn issue(&self, user: &str) -> Arc<str> {
+    /// Makes the user that one supervised instance logs in as, and returns its password. An older one of the same instance is
+    /// replaced.
+    pub fn issue(&self, identity: InstanceIdentity) -> Arc<str> {
         let password: Arc<str> = rng::token::<TOKEN_BYTES>().into();
-        self.issued.write().unwrap_or_else(PoisonError::into_inner).insert(user.into(), password.clone());
+        let mut issued = self.issued.write().unwrap_or_else(PoisonError::into_inner);
+        let users = issued.entry(identity.instance.clone()).or_default();
+        users.retain(|user| *user.identity != identity);
+        users.push(Issued { identity: Arc::new(identity), password: password.clone() });
         password
     }
 
-    pub fn revoke(&self, user: &str) {
-        self.issued.write().unwrap_or_else(PoisonError::into_inner).remove(user);
+    pub fn revoke(&self, identity: &InstanceIdentity) {
+        let mut issued = self.issued.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(users) = issued.get_mut(&identity.instance) {
+            users.retain(|user| *user.identity != *identity);
+            if users.is_empty() {
+                issued.remove(&identity.instance);
+            }
+        }
     }
 
-    /// Whether `user` was issued to a supervised instance; its name then says which (service contract §7).
-    pub fn is_issued(&self, user: &str) -> bool {
-        self.issued.read().unwrap_or_else(PoisonError::into_inner).contains_key(user)
+    /// The instance that `user` with `password` is, if it was issued; `Err` when the name was issued with another password.
+    fn issued(&self, user: &str, password: &str) -> Result<Option<Arc<InstanceIdentity>>, ()> {
+        let issued = self.issued.read().unwrap_or_else(PoisonError::into_inner);
+        let Some(users) = issued.get(user) else { return Ok(None) };
+        users.iter().find(|user| same_secret(&user.password, password)).map(|user| Some(user.identity.clone())).ok_or(())
     }
 
     pub fn login(&self, login: Login<'_>) -> Result<Principal, Refusal> {
-        let issued = self.issued.read().unwrap_or_else(PoisonError::into_inner).get(login.user).cloned();
-        if let Some(password) = issued {
-            return if same_secret(&password, login.password) { Ok(all(login.user)) } else { Err(self.refuse(&login)) };
+        match self.issued(login.user, login.password) {
+            Ok(Some(identity)) => return Ok(Principal::of_instance(identity)),
+            Ok(None) => {}
+            Err(()) => return Err(self.refuse(&login)),
         }
         // The control token opens the bus to any user name from anywhere: the way in for other machines.
         if self.is_token(login.password) && is_free_name(login.user) {
@@ -119,6 +138,7 @@ fn is_free_name(user: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::service::ServiceName;
 
     fn access(mode: AccessMode) -> Access {
         let trusted_peers = vec!["172.17.0.1".parse().expect("an address")];
@@ -157,12 +177,20 @@ mod tests {
     }
 
     #[test]
-    fn an_issued_user_logs_in_until_revoked() {
+    fn an_issued_user_logs_in_as_its_instance_until_revoked() {
         let access = access(AccessMode::Required);
-        let password = access.issue("greeter-1");
-        assert!(attempt(&access, "greeter-1", &password, "127.0.0.1"));
-        assert!(!attempt(&access, "greeter-1", "secret", "127.0.0.1"));
-        access.revoke("greeter-1");
-        assert!(!attempt(&access, "greeter-1", &password, "127.0.0.1"));
+        let identity = |space: &str| InstanceIdentity {
+            space: space.into(),
+            service: ServiceName::new("greeter").expect("a valid name"),
+            instance: "greeter-1".into(),
+        };
+        let (here, there) = (access.issue(identity("/")), access.issue(identity("staging")));
+        let peer = "127.0.0.1".parse().expect("an address");
+        let principal = access.login(Login { mechanism: "PLAIN", user: "greeter-1", password: &there, peer }).expect("admitted");
+        assert_eq!(principal.instance.as_deref(), Some(&identity("staging")));
+        assert!(!attempt(&access, "greeter-1", "secret", "127.0.0.1"), "the token is not an issued user's password");
+        access.revoke(&identity("/"));
+        assert!(!attempt(&access, "greeter-1", &here, "127.0.0.1"));
+        assert!(attempt(&access, "greeter-1", &there, "127.0.0.1"));
     }
 }

@@ -66,6 +66,11 @@ impl Access {
         }
         Ok(Principal::new("operator", Permissions::All))
     }
+
+    /// Whether a caller of another port could open the dashboard without a token, and so may read what exists.
+    pub fn sees_dashboard(&self, peer: IpAddr, host: &str) -> bool {
+        self.mode() == AccessMode::Dev && self.is_trusted(peer) && is_loopback_host(host)
+    }
 }
 
 /// A page of another site sent this. A page of another *port* of this machine is another site too: cookies would be sent along.

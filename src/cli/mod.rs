@@ -9,6 +9,7 @@ mod up;
 
 pub use args::{Arguments, Command};
 
+use crate::node::GUARD_COMMAND;
 use clap::Parser;
 use std::process::ExitCode;
 
@@ -34,6 +35,12 @@ impl From<Outcome> for ExitCode {
 
 /// The whole program.
 pub fn run() -> ExitCode {
+    // The guard of a supervised process: before arguments are parsed or anything else is set up.
+    let mut words = std::env::args_os().skip(1);
+    if words.next().is_some_and(|word| word == GUARD_COMMAND) {
+        let code = crate::supervisor::guard_main(&words.collect::<Vec<_>>());
+        return ExitCode::from(u8::try_from(code).unwrap_or(1));
+    }
     let Arguments { up, command } = Arguments::parse();
     let outcome = match command.unwrap_or(Command::Up(up)) {
         Command::Up(arguments) => up::run(arguments),

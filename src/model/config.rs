@@ -192,6 +192,8 @@ pub struct Limits {
     pub amqp_channels_max: u16,
     pub amqp_heartbeat: Duration,
     pub message_bytes_max: u64,
+    /// Messages in all queues; publishers are held beyond.
+    pub queue_bytes_max: u64,
     pub call_body_bytes_max: usize,
     pub call_bodies_bytes_max: usize,
     pub call_headers_bytes_max: usize,

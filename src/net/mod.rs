@@ -8,7 +8,9 @@ pub mod conn;
 pub mod http;
 pub mod listener;
 pub mod otlp;
+pub mod peek;
 pub mod tls;
+pub mod web;
 
 pub use conn::{Accepted, Acceptor, Serve};
 pub use listener::{BindPlan, Bound, Failure, bind_all};

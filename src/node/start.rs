@@ -1,30 +1,38 @@
 //! Start: bind every door, build and join the engines, open the doors.
 
 use super::banner::{StartBlock, Style};
+use super::build::{Drains, Engines, NodeTasks};
 use super::busy;
 use super::config::Resolved;
+use super::doors::{DoorServer, Shared};
 use super::files;
+use super::sampler;
 use super::signals::Signals;
-use crate::access::Access;
-use crate::kernel::task::Tasks;
-use crate::kernel::{Clock, Drain};
+use crate::kernel::Clock;
 use crate::model::config::{Config, PortName, PortSetting};
 use crate::model::door::{Door, DoorCounts, DoorState, Doors};
-use crate::net::{self, Accepted, Acceptor, BindPlan, Bound, Failure, Serve};
+use crate::net::{self, Acceptor, BindPlan, Bound, Failure};
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::Semaphore;
+
+/// How often a drain looks whether requests are still in flight.
+const IN_FLIGHT_LOOK: Duration = Duration::from_millis(5);
+/// Time connections have to say goodbye before they are cut.
+const CLOSE_LIMIT: Duration = Duration::from_secs(2);
 
 /// A running reactor.
 pub struct Node {
     pub config: Config,
     pub doors: Doors,
-    pub access: Arc<Access>,
+    pub engines: Arc<Engines>,
     warnings: Vec<String>,
+    services: Vec<String>,
     open_files: Option<u64>,
     clock: Clock,
-    drain: Drain,
-    tasks: Tasks,
+    drains: Drains,
+    tasks: NodeTasks,
 }
 
 /// Why nothing was started.
@@ -58,37 +66,50 @@ impl fmt::Display for StartError {
 }
 
 impl Node {
+    /// Must be called on a tokio runtime.
     pub async fn start(resolved: Resolved) -> Result<Node, StartError> {
-        let Resolved { config, mut warnings } = resolved;
+        let Resolved { config, services, mut warnings } = resolved;
         let open_files = files::raise_open_files();
         let clock = Clock::system();
         let (bound, doors) = bind_doors(&config, &mut warnings)?;
-        let access = Arc::new(Access::new(&config.access));
-        let drain = Drain::new();
-        let tasks = Tasks::new();
+        let (drains, tasks) = (Drains::default(), NodeTasks::default());
+        let engines = Arc::new(Engines::build(&config, &doors, &clock, &drains, &tasks)?);
+        let names = services.iter().map(|spec| spec.name.to_string()).collect();
+        engines.supervisor.apply(services).map_err(|refusal| StartError::Fault(refusal.to_string()))?;
+
         let acceptor = Acceptor {
             clock: clock.clone(),
-            drain: drain.clone(),
-            tasks: tasks.clone(),
+            drain: drains.front.clone(),
+            tasks: tasks.doors.clone(),
             permits: Arc::new(Semaphore::new(config.limits.connections_max.min(Semaphore::MAX_PERMITS))),
         };
+        let shared = Arc::new(Shared {
+            engines: engines.clone(),
+            doors: doors.clone(),
+            clock: clock.clone(),
+            drains: drains.clone(),
+            handshake: config.limits.handshake,
+        });
         for door in bound {
             let entry = doors.iter().find(|entry| entry.name == door.name).expect("every bound door has its entry").clone();
-            acceptor.open(door, entry, not_yet()).map_err(|error| StartError::Fault(error.to_string()))?;
+            let server = Arc::new(DoorServer::new(door.name, shared.clone()));
+            acceptor.open(door, entry, server).map_err(|error| StartError::Fault(error.to_string()))?;
         }
-        Ok(Node { config, doors, access, warnings, open_files, clock, drain, tasks })
+        tasks.rear.spawn("sampler", sampler::run(engines.clone(), drains.rear.clone()));
+        engines.ready.set();
+        Ok(Node { config, doors, engines, warnings, services: names, open_files, clock, drains, tasks })
     }
 
     /// What to print now that everything listens.
     pub fn start_block(&self, style: Style) -> String {
-        let token = self.access.token();
+        let token = self.engines.access.token();
         let block = StartBlock {
             config: &self.config,
             doors: &self.doors,
             token: &token,
             open_files: self.open_files,
             warnings: &self.warnings,
-            services: &[],
+            services: &self.services,
         };
         block.render(style)
     }
@@ -102,23 +123,34 @@ impl Node {
             () = self.drain() => {}
             signal = signals.stop() => {
                 tracing::warn!(signal, "stopping at once");
-                self.drain.cut();
+                self.drains.cut();
             }
         }
         tracing::info!(ms = self.clock.now().since(begun).as_millis(), "stopped");
     }
 
-    /// Takes everything down in order, within `limits.drain`.
+    /// Takes everything down in order: requests in flight finish while their services still run, then the services stop in reverse
+    /// order of their start, then AMQP connections are closed (320), then telemetry has seen it all. `limits.drain` bounds the
+    /// first step; the others have their own bounds.
     pub async fn drain(&self) {
-        self.drain.begin();
-        if tokio::time::timeout(self.config.limits.drain, self.tasks.joined()).await.is_err() {
-            self.drain.cut();
+        self.drains.front.begin();
+        let idle = async {
+            while self.engines.gateway.stats().total.in_flight > 0 {
+                tokio::time::sleep(IN_FLIGHT_LOOK).await;
+            }
+        };
+        if tokio::time::timeout(self.config.limits.drain, idle).await.is_err() {
+            tracing::warn!(in_flight = self.engines.gateway.stats().total.in_flight, "requests were cut at shutdown");
         }
+        self.engines.supervisor.shutdown().await;
+        self.drains.bus.begin();
+        if tokio::time::timeout(CLOSE_LIMIT, self.tasks.doors.joined()).await.is_err() {
+            self.drains.front.cut();
+            self.drains.bus.cut();
+        }
+        self.drains.rear.cut();
+        let _ = tokio::time::timeout(CLOSE_LIMIT, self.tasks.rear.joined()).await;
     }
-}
-
-fn not_yet() -> Arc<dyn Serve> {
-    Arc::new(|accepted: Accepted| async move { drop(accepted) })
 }
 
 /// Binds all doors, or says everything that stands in the way. A privileged gateway port is only a warning: `ingress` serves.

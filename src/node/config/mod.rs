@@ -7,6 +7,7 @@
 mod problem;
 mod reader;
 mod resolve;
+mod services;
 pub mod settings;
 mod sources;
 

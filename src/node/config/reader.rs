@@ -53,15 +53,23 @@ impl Reading<'_> {
 
     /// A leaf as a raw setting value.
     pub fn raw(&mut self, item: &Item, key: &str) -> Raw {
+        self.leaf(item, key, Variables::Expanded)
+    }
+
+    fn leaf(&mut self, item: &Item, key: &str, mode: Variables) -> Raw {
+        let text_of = |reading: &mut Self, text: &str, span| match mode {
+            Variables::Expanded => reading.expand(text, span, key),
+            Variables::Verbatim => text.to_owned(),
+        };
         match item.as_value() {
-            Some(Value::String(text)) => Raw::Text(self.expand(text.value(), item.span(), key)),
+            Some(Value::String(text)) => Raw::Text(text_of(self, text.value(), item.span())),
             Some(Value::Integer(number)) => Raw::Integer(*number.value()),
             Some(Value::Boolean(flag)) => Raw::Bool(*flag.value()),
             Some(Value::Array(items)) => {
                 let mut words = Vec::new();
                 for value in items {
                     match value.as_str() {
-                        Some(word) => words.push(self.expand(word, value.span(), key)),
+                        Some(word) => words.push(text_of(self, word, value.span())),
                         None => return Raw::Other("a list of other things than text"),
                     }
                 }
@@ -72,6 +80,13 @@ impl Reading<'_> {
             Some(Value::InlineTable(_)) | None => Raw::Other("a table"),
         }
     }
+}
+
+/// Whether `${VAR}` is replaced while reading, or left for whoever uses the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Variables {
+    Expanded,
+    Verbatim,
 }
 
 enum Unexpanded {
@@ -112,6 +127,7 @@ pub struct TableReader<'t> {
     table: &'t dyn TableLike,
     /// `services.greeter`.
     path: String,
+    span: Option<Range<usize>>,
     known: Vec<&'static str>,
 }
 
@@ -120,7 +136,7 @@ impl<'t> TableReader<'t> {
     pub fn open(reading: &mut Reading<'_>, item: &'t Item, path: impl Into<String>) -> Option<Self> {
         let path = path.into();
         match item.as_table_like() {
-            Some(table) => Some(TableReader { table, path, known: Vec::new() }),
+            Some(table) => Some(TableReader { table, path, span: item.span(), known: Vec::new() }),
             None => {
                 let section = format!("Write it as a section: [{path}].");
                 reading.problem(item.span(), &path, "must be a table", section);
@@ -129,7 +145,7 @@ impl<'t> TableReader<'t> {
         }
     }
 
-    fn path_of(&self, key: &str) -> String {
+    pub fn path_of(&self, key: &str) -> String {
         format!("{}.{key}", self.path)
     }
 
@@ -179,17 +195,22 @@ impl<'t> TableReader<'t> {
         }
     }
 
-    /// One text or a list of texts.
+    /// A list of texts.
     pub fn words(&mut self, reading: &mut Reading<'_>, key: &'static str) -> Option<Vec<String>> {
         let item = self.item(key)?;
         match reading.raw(item, &self.path_of(key)) {
-            Raw::Text(text) => Some(vec![text]),
             Raw::List(words) => Some(words),
-            other => self.wrong(reading, item, key, "must be text or a list of texts", &other),
+            other => self.wrong(reading, item, key, "must be a list of texts", &other),
         }
     }
 
-    /// A table of texts, such as an environment; numbers and flags are written out.
+    /// The value under `key` as it came, for keys that take several types; `${VAR}` is left as written.
+    pub fn verbatim(&mut self, reading: &mut Reading<'_>, key: &'static str) -> Option<(Raw, &'t Item)> {
+        let item = self.item(key)?;
+        Some((reading.leaf(item, &self.path_of(key), Variables::Verbatim), item))
+    }
+
+    /// A table of texts, such as an environment; numbers and flags are written out, `${VAR}` is left as written.
     pub fn map(&mut self, reading: &mut Reading<'_>, key: &'static str) -> Option<BTreeMap<String, String>> {
         let item = self.item(key)?;
         let path = self.path_of(key);
@@ -200,7 +221,7 @@ impl<'t> TableReader<'t> {
         let mut map = BTreeMap::new();
         for (name, value) in table.iter() {
             let path = format!("{path}.{name}");
-            let text = match reading.raw(value, &path) {
+            let text = match reading.leaf(value, &path, Variables::Verbatim) {
                 Raw::Text(text) => text,
                 Raw::Integer(number) => number.to_string(),
                 Raw::Bool(flag) => flag.to_string(),
@@ -214,7 +235,19 @@ impl<'t> TableReader<'t> {
         Some(map)
     }
 
-    fn wrong<T>(&self, reading: &mut Reading<'_>, item: &Item, key: &str, must: &str, found: &Raw) -> Option<T> {
+    /// The table under `key`, to be read in its turn.
+    pub fn table(&mut self, reading: &mut Reading<'_>, key: &'static str) -> Option<TableReader<'t>> {
+        let item = self.item(key)?;
+        TableReader::open(reading, item, self.path_of(key))
+    }
+
+    /// Reports what is wrong with `key`.
+    pub fn refuse(&self, reading: &mut Reading<'_>, key: &'static str, what: impl Into<String>, fix: impl Into<String>) {
+        let span = self.table.get(key).and_then(Item::span).or_else(|| self.span.clone());
+        reading.problem(span, &self.path_of(key), what, fix);
+    }
+
+    pub fn wrong<T>(&self, reading: &mut Reading<'_>, item: &Item, key: &str, must: &str, found: &Raw) -> Option<T> {
         let origin = reading.origin(item.span());
         reading.problems.push(Problem::new(origin, self.path_of(key), format!("{must}, not {}", found.shown())));
         None

@@ -7,6 +7,7 @@ use crate::model::config::{
     AccessMode, AccessSettings, Bind, Config, GatewaySettings, Limits, LogFormat, LogSettings, PortName, PortSetting, Storage,
     TelemetrySettings, TlsFiles,
 };
+use crate::model::service_spec::ServiceSpec;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -46,41 +47,45 @@ pub struct Place {
 #[derive(Clone, Debug)]
 pub struct Resolved {
     pub config: Config,
+    /// `[services.NAME]`, in the order of the file.
+    pub services: Vec<ServiceSpec>,
     /// Not wrong, but worth a line.
     pub warnings: Vec<String>,
 }
 
 /// Sections of the file that hold definitions rather than settings.
-pub const DEFINITION_SECTIONS: &[&str] = &["services", "spaces"];
+pub const DEFINITION_SECTIONS: &[&str] = &["services"];
 
 type Values = BTreeMap<&'static str, (Parsed, Origin)>;
 
 pub fn resolve(inputs: &Inputs) -> Result<Resolved, Vec<Problem>> {
     let mut values: Values = SETTINGS.iter().map(|row| (row.path, (row.default_value(), Origin::Default))).collect();
-    let mut problems = Vec::new();
+    let (mut problems, mut services) = (Vec::new(), Vec::new());
     if let Some(file) = &inputs.file {
         let mut reading = Reading { file, variables: &inputs.variables, problems: Vec::new() };
-        from_file(&mut reading, &mut values);
+        services = from_file(&mut reading, &mut values);
         problems.append(&mut reading.problems);
     }
     from_variables(&inputs.variables, &mut values, &mut problems);
     from_flags(&inputs.flags, &mut values, &mut problems);
     let config = build(inputs, &values, &mut problems);
-    if problems.is_empty() { Ok(Resolved { warnings: warnings(&config), config }) } else { Err(problems) }
+    if problems.is_empty() { Ok(Resolved { warnings: warnings(&config), config, services }) } else { Err(problems) }
 }
 
-fn from_file(reading: &mut Reading<'_>, values: &mut Values) {
+fn from_file(reading: &mut Reading<'_>, values: &mut Values) -> Vec<ServiceSpec> {
     let document = match Document::parse(reading.file.text.clone()) {
         Ok(document) => document,
         Err(error) => {
             let what = format!("this is not TOML: {}", error.message().trim().replace('\n', ", "));
             let origin = reading.origin(error.span());
             reading.problems.push(Problem::new(origin, "", what));
-            return;
+            return Vec::new();
         }
     };
+    let mut services = Vec::new();
     for (name, item) in document.iter() {
-        if DEFINITION_SECTIONS.contains(&name) {
+        if name == "services" {
+            services = super::services::read(reading, item);
             continue;
         }
         let span = document.as_table().key(name).and_then(toml_edit::Key::span);
@@ -103,6 +108,7 @@ fn from_file(reading: &mut Reading<'_>, values: &mut Values) {
             }
         }
     }
+    services
 }
 
 fn from_section(reading: &mut Reading<'_>, values: &mut Values, section: &str, table: &dyn toml_edit::TableLike) {
@@ -322,6 +328,7 @@ fn limits(view: &View<'_>) -> Limits {
         amqp_channels_max: u16::try_from(view.number("limits.amqp_channels_max")).unwrap_or(u16::MAX),
         amqp_heartbeat: view.duration("limits.amqp_heartbeat"),
         message_bytes_max: view.number("limits.message_bytes_max"),
+        queue_bytes_max: view.number("limits.queue_bytes_max"),
         call_body_bytes_max: view.size("limits.call_body_bytes_max"),
         call_bodies_bytes_max: view.size("limits.call_bodies_bytes_max"),
         call_headers_bytes_max: view.size("limits.call_headers_bytes_max"),
@@ -364,4 +371,107 @@ fn warnings(config: &Config) -> Vec<String> {
         );
     }
     warnings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn inputs(toml: &str, variables: &[(&str, &str)], flags: Flags) -> Inputs {
+        let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let file = Some(FileText { path: "reactor.toml".into(), text: toml.into() });
+        Inputs { file, variables, flags, place: Place::default() }
+    }
+
+    fn problems(toml: &str, variables: &[(&str, &str)]) -> Vec<String> {
+        resolve(&inputs(toml, variables, Flags::default())).expect_err("refused").iter().map(Problem::to_string).collect()
+    }
+
+    #[test]
+    fn defaults_give_way_to_the_file_the_file_to_the_environment_and_that_to_flags() {
+        let toml = "port_offset = 1\n[ports]\namqp = 1000\nbus = 2000\n[log]\nformat = \"json\"";
+        let flags = Flags { port_offset: Some(3), ..Flags::default() };
+        let resolved =
+            resolve(&inputs(toml, &[("REACTOR_PORTS_BUS", "3000"), ("REACTOR_PORT_OFFSET", "2")], flags)).expect("fine");
+        let config = resolved.config;
+        assert_eq!(config.port(PortName::Control), PortSetting::Fixed(15_003));
+        assert_eq!(config.port(PortName::Amqp), PortSetting::Fixed(1_003));
+        assert_eq!(config.port(PortName::Bus), PortSetting::Fixed(3_003));
+        assert_eq!(config.log.format, LogFormat::Json);
+    }
+
+    #[test]
+    fn off_and_any_are_not_shifted() {
+        let config =
+            resolve(&inputs("port_offset = 100\n[ports]\namqp = 0\nbus = false", &[], Flags::default())).expect("fine").config;
+        assert_eq!(config.port(PortName::Amqp), PortSetting::Ephemeral);
+        assert_eq!(config.port(PortName::Bus), PortSetting::Off);
+    }
+
+    #[test]
+    fn two_doors_on_one_port_and_ports_beyond_the_last_are_refused() {
+        assert_eq!(
+            problems("[ports]\nbus = 7000\namqp = 7000", &[]),
+            ["reactor.toml:3: ports.amqp and ports.bus are both 7000\n  Give one of them another port, 0 or false."]
+        );
+        let beyond = problems("port_offset = 50000", &[]);
+        assert!(beyond.iter().any(|problem| problem.starts_with("reactor.toml:1: ports.ingress is 16000")), "{beyond:?}");
+    }
+
+    #[test]
+    fn variables_that_look_like_settings_must_be_settings_and_others_are_left_alone() {
+        assert_eq!(
+            problems("", &[("REACTOR_PORTS_AMPQ", "1")]),
+            ["environment variable REACTOR_PORTS_AMPQ: is not a known setting\n  Did you mean REACTOR_PORTS_AMQP?"]
+        );
+        assert!(
+            resolve(&inputs("", &[("REACTOR_PORT", "tcp://10.0.0.1:80"), ("REACTOR_UI_DIR", "x")], Flags::default())).is_ok()
+        );
+    }
+
+    #[test]
+    fn variables_expand_in_settings_and_stay_in_service_environments() {
+        let toml = "[data]\ndir = \"${BASE:-/tmp}/r\"\n[services.a]\ncommand = \"run ${PORT}\"\nenv = { URL = \"x${PORT}\" }";
+        let resolved = resolve(&inputs(toml, &[], Flags::default())).expect("fine");
+        assert_eq!(resolved.config.storage, Storage::Directory("/tmp/r".into()));
+        assert_eq!(resolved.services[0].env["URL"], "x${PORT}");
+        assert_eq!(
+            problems("[data]\ndir = \"${BASE}\"", &[]),
+            ["reactor.toml:2: data.dir uses ${BASE}, which is not set\n  Set BASE, or give a default: ${BASE:-value}."]
+        );
+    }
+
+    #[test]
+    fn in_the_image_data_is_kept_only_where_a_volume_is_mounted() {
+        let with = |data_mounted| {
+            let place = Place { in_image: true, data_mounted, user_data: Some("/home/x".into()), ..Place::default() };
+            resolve(&Inputs { place, ..Inputs::default() }).expect("fine").config.storage
+        };
+        assert_eq!(with(true), Storage::Directory("/data".into()));
+        assert_eq!(with(false), Storage::Ephemeral);
+    }
+
+    #[test]
+    fn a_wide_bind_in_dev_mode_is_one_plain_warning() {
+        let warnings = |toml: &str| resolve(&inputs(toml, &[], Flags::default())).expect("fine").warnings.len();
+        assert_eq!(warnings("bind = \"all\""), 1);
+        assert_eq!(warnings("bind = \"all\"\nauth = \"required\""), 0);
+        assert_eq!(warnings("bind = [\"127.0.0.1\"]"), 0);
+    }
+
+    #[test]
+    fn every_mistake_in_a_service_is_found() {
+        let toml = "[services.a]\ncommand = 5\nport = 70000\nready = { http = \"x\", tpc = 1 }\ngrace = 3\n[services.v1]\ncommand = \"x\"";
+        let found = problems(toml, &[]);
+        for start in [
+            "reactor.toml:2: services.a.command must be text or a list of texts, not 5",
+            "reactor.toml:3: services.a.port must be a port from 1 to 65535, \"auto\", or false, not 70000",
+            "reactor.toml:4: services.a.ready.http must be a path such as \"/healthz\", not \"x\"",
+            "reactor.toml:4: services.a.ready.tpc is not a known key\n  Did you mean tcp?",
+            "reactor.toml:5: services.a.grace must be a duration",
+            "reactor.toml:6: services.v1 is no service name",
+        ] {
+            assert!(found.iter().any(|problem| problem.starts_with(start)), "{start}\nnot in {found:#?}");
+        }
+    }
 }

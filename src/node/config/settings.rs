@@ -94,6 +94,7 @@ pub const SETTINGS: &[Setting] = &[
     row("limits.amqp_channels_max", Kind::Count(1, 65_535), "2047", "channels per AMQP connection"),
     row("limits.amqp_heartbeat", Kind::Duration(3_600), "60s", "AMQP heartbeat offered; 0s offers none"),
     row("limits.message_bytes_max", Kind::Bytes(1, 512 * MIB), "128MiB", "largest AMQP message body"),
+    row("limits.queue_bytes_max", Kind::Bytes(MIB, 1_024 * GIB), "1GiB", "messages in all queues; publishers wait beyond"),
     row("limits.call_body_bytes_max", Kind::Bytes(1, GIB), "16MiB", "body of one call through the gateway; 413 beyond"),
     row("limits.call_bodies_bytes_max", Kind::Bytes(1, 64 * GIB), "256MiB", "bodies of all calls in flight; 503 beyond"),
     row("limits.call_headers_bytes_max", Kind::Bytes(1_024, MIB), "32KiB", "header fields of one call; 431 beyond"),

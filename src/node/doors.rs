@@ -1,0 +1,170 @@
+//! What stands behind each port: from an accepted stream to the protocol's own connection code.
+//!
+//! Every plain door looks at the first bytes before it hands the stream on: on `bus` to choose, elsewhere to tell a client that
+//! came to the wrong port where the right one is.
+
+use super::build::{Drains, Engines};
+use crate::gateway::Scheme;
+use crate::kernel::Clock;
+use crate::model::config::PortName;
+use crate::model::door::Doors;
+use crate::model::emit;
+use crate::model::happening::{Happening, What};
+use crate::model::topology::DEFAULT_SPACE;
+use crate::net::{Accepted, Serve, amqp, http, peek, tls, web};
+use crate::wire::sniff::Sniffed;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// One advice per port in this time: a client that retries does not fill the list.
+const ADVICE_QUIET_NS: u64 = 5_000_000_000;
+
+/// What all doors share.
+pub struct Shared {
+    pub engines: Arc<Engines>,
+    pub doors: Doors,
+    pub clock: Clock,
+    pub drains: Drains,
+    pub handshake: Duration,
+}
+
+/// Serves one port.
+pub struct DoorServer {
+    name: PortName,
+    shared: Arc<Shared>,
+    quiet_until_ns: Arc<AtomicU64>,
+}
+
+impl DoorServer {
+    pub fn new(name: PortName, shared: Arc<Shared>) -> Self {
+        DoorServer { name, shared, quiet_until_ns: Arc::default() }
+    }
+}
+
+impl Serve for DoorServer {
+    fn serve(&self, accepted: Accepted) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        let visit = Visit { name: self.name, shared: self.shared.clone(), quiet_until_ns: self.quiet_until_ns.clone() };
+        Box::pin(visit.run(accepted))
+    }
+}
+
+struct Visit {
+    name: PortName,
+    shared: Arc<Shared>,
+    quiet_until_ns: Arc<AtomicU64>,
+}
+
+impl Visit {
+    async fn run(self, accepted: Accepted) {
+        let drain = &self.shared.drains.front;
+        let spoke = tokio::select! {
+            spoke = peek::protocol(&accepted.stream, self.shared.handshake) => spoke,
+            () = drain.begun() => return,
+        };
+        // A peer that said nothing within the limit, or left: closed without a word, there is nobody to read it.
+        let Some(spoke) = spoke else { return };
+        match (self.name, spoke) {
+            (PortName::Amqp | PortName::Bus, Sniffed::Amqp) => amqp::serve(accepted.stream, accepted.peer, self.amqp()).await,
+            // An AMQP server answers garbage with the header it does speak.
+            (PortName::Amqp, Sniffed::Garbage) => {
+                self.advise(&accepted, spoke);
+                amqp::serve(accepted.stream, accepted.peer, self.amqp()).await;
+            }
+            (PortName::Amqps, Sniffed::Tls) => self.amqps(accepted).await,
+            (PortName::Http | PortName::Ingress, Sniffed::Http1 | Sniffed::Http2 | Sniffed::Garbage) => {
+                http::serve_gateway(accepted.stream, accepted.peer, Scheme::Http, self.shared.engines.gateway.clone()).await;
+            }
+            (PortName::Https, Sniffed::Tls) => self.https(accepted).await,
+            (PortName::Control, Sniffed::Http1 | Sniffed::Http2 | Sniffed::Garbage) => {
+                let router = self.shared.engines.control.clone();
+                crate::api::serve(router, accepted.stream, accepted.peer, drain.clone()).await;
+            }
+            (PortName::Bus | PortName::OtlpGrpc | PortName::OtlpHttp, Sniffed::Http1 | Sniffed::Http2) => {
+                self.otlp(accepted).await
+            }
+            _ => {
+                let what = self.advise(&accepted, spoke);
+                peek::turn_away(accepted.stream, spoke, &what).await;
+            }
+        }
+    }
+
+    fn amqp(&self) -> Arc<amqp::AmqpContext> {
+        self.shared.engines.amqp.clone()
+    }
+
+    async fn amqps(&self, accepted: Accepted) {
+        match tls::accept(&self.shared.engines.tls_amqp, accepted.stream, self.shared.handshake).await {
+            Ok(stream) => amqp::serve(stream, accepted.peer, self.amqp()).await,
+            Err(error) => tracing::debug!(door = self.name.as_str(), peer = %accepted.peer, %error, "TLS handshake failed"),
+        }
+    }
+
+    async fn https(&self, accepted: Accepted) {
+        match tls::accept(&self.shared.engines.tls_http, accepted.stream, self.shared.handshake).await {
+            Ok(stream) => {
+                http::serve_gateway(stream, accepted.peer, Scheme::Https, self.shared.engines.gateway.clone()).await;
+            }
+            Err(error) => tracing::debug!(door = self.name.as_str(), peer = %accepted.peer, %error, "TLS handshake failed"),
+        }
+    }
+
+    async fn otlp(&self, accepted: Accepted) {
+        let (router, drain) = (self.shared.engines.otlp.clone(), self.shared.drains.front.clone());
+        web::serve_router(accepted.stream, accepted.peer, router, self.shared.handshake, drain).await;
+    }
+
+    /// Says what was seen and where that protocol is served, as a happening (at most one in a while) and for the peer.
+    fn advise(&self, accepted: &Accepted, spoke: Sniffed) -> String {
+        let seen = format!(
+            "{} from {} came to port {} ({})",
+            spoken(spoke),
+            accepted.peer.ip(),
+            accepted.local.port(),
+            self.name.as_str()
+        );
+        let fix = self.fix(spoke);
+        let now_ns = self.shared.clock.unix_nanos();
+        let quiet_until = self.quiet_until_ns.load(Ordering::Relaxed);
+        if now_ns >= quiet_until {
+            self.quiet_until_ns.store(now_ns + ADVICE_QUIET_NS, Ordering::Relaxed);
+            let what = What::Advice { seen: seen.clone().into(), fix: fix.clone().into() };
+            emit::happening(Happening { at_ns: now_ns, space: DEFAULT_SPACE.into(), what });
+        }
+        format!("{seen}. {fix}")
+    }
+
+    fn fix(&self, spoke: Sniffed) -> String {
+        let right: &[PortName] = match (self.name, spoke) {
+            (_, Sniffed::Amqp) if self.name == PortName::Amqps => &[PortName::Amqp],
+            (_, Sniffed::Amqp) => &[PortName::Amqp, PortName::Bus],
+            (PortName::Amqp | PortName::Bus, Sniffed::Tls) => &[PortName::Amqps],
+            (_, Sniffed::Tls) => &[PortName::Https],
+            (PortName::Https, Sniffed::Http1 | Sniffed::Http2) => &[PortName::Https, PortName::Http, PortName::Ingress],
+            (_, Sniffed::Http1 | Sniffed::Http2) => &[PortName::Http, PortName::Ingress, PortName::Control],
+            (_, Sniffed::Garbage | Sniffed::NeedMore) => &[],
+        };
+        let places: Vec<String> = right
+            .iter()
+            .filter_map(|name| self.shared.doors.iter().find(|door| door.name == *name))
+            .filter_map(|door| Some(format!("{} on port {}", door.name.speaks(), door.port()?)))
+            .collect();
+        match places.is_empty() {
+            false => format!("Use {}.", places.join(", or ")),
+            true => format!("This port speaks: {}.", self.name.speaks()),
+        }
+    }
+}
+
+fn spoken(spoke: Sniffed) -> &'static str {
+    match spoke {
+        Sniffed::Amqp => "an AMQP client",
+        Sniffed::Http1 => "an HTTP client",
+        Sniffed::Http2 => "an HTTP/2 client",
+        Sniffed::Tls => "a TLS client",
+        Sniffed::Garbage | Sniffed::NeedMore => "an unknown protocol",
+    }
+}

@@ -1,0 +1,184 @@
+//! The ports between engines: small adapters, each from what one engine says to what another understands.
+
+use crate::access::Access;
+use crate::broker::{Attachment, AttachmentHow, Attachments, ConnectionId};
+use crate::kernel::Clock;
+use crate::model::config::PortName;
+use crate::model::door::Doors;
+use crate::model::emit;
+use crate::model::happening::{Happening, What};
+use crate::model::identity::InstanceIdentity;
+use crate::model::service::{InstanceState, ServiceName, Source};
+use crate::registry::{InstanceId, NewInstance, Registry};
+use crate::supervisor;
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Broker → registry: a connection that consumes a call or event queue is an instance of its service.
+pub struct BusAttachments {
+    registry: Arc<Registry>,
+    clock: Clock,
+    known: Mutex<HashMap<Key, Known>>,
+}
+
+type Key = (ConnectionId, Arc<str>, ServiceName);
+
+/// One connection as one service: listens to calls, to events, or both.
+struct Known {
+    instance: InstanceId,
+    how: Vec<AttachmentHow>,
+}
+
+impl BusAttachments {
+    pub fn new(registry: Arc<Registry>, clock: Clock) -> Self {
+        BusAttachments { registry, clock, known: Mutex::default() }
+    }
+
+    fn tell(&self, space: &Arc<str>, what: What) {
+        emit::happening(Happening { at_ns: self.clock.unix_nanos(), space: space.clone(), what });
+    }
+}
+
+impl Attachments for BusAttachments {
+    fn attached(&self, attachment: &Attachment) {
+        let key = (attachment.connection, attachment.space.clone(), attachment.service.clone());
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(already) = known.get_mut(&key) {
+            already.how.push(attachment.how);
+            return;
+        }
+        let instance = self.registry.attach(NewInstance {
+            space: attachment.space.clone(),
+            service: attachment.service.clone(),
+            name: attachment.instance.clone(),
+            source: Source::Amqp,
+            state: InstanceState::Ready,
+            http: None,
+            keep_prefix: false,
+            version: None,
+            pid: None,
+            language: attachment.language.clone(),
+        });
+        known.insert(key, Known { instance, how: vec![attachment.how] });
+        drop(known);
+        let what = What::ServiceAttached {
+            service: attachment.service.clone(),
+            instance: attachment.instance.clone(),
+            how: "AMQP",
+            language: attachment.language.clone(),
+        };
+        self.tell(&attachment.space, what);
+    }
+
+    fn detached(&self, attachment: &Attachment, reason: &str) {
+        let key = (attachment.connection, attachment.space.clone(), attachment.service.clone());
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(entry) = known.get_mut(&key) else { return };
+        if let Some(at) = entry.how.iter().position(|how| *how == attachment.how) {
+            entry.how.swap_remove(at);
+        }
+        if !entry.how.is_empty() {
+            return;
+        }
+        let instance = entry.instance;
+        known.remove(&key);
+        drop(known);
+        self.registry.detach(instance);
+        let what = What::ServiceDetached {
+            service: attachment.service.clone(),
+            instance: attachment.instance.clone(),
+            reason: reason.into(),
+        };
+        self.tell(&attachment.space, what);
+    }
+}
+
+/// Supervisor → doors and access: how a process that reactor starts reaches it.
+pub struct InstanceDoors {
+    pub access: Arc<Access>,
+    pub doors: Doors,
+}
+
+impl supervisor::Doors for InstanceDoors {
+    fn connections(&self) -> supervisor::Connections {
+        let address =
+            |names: &[PortName]| names.iter().find_map(|name| reach(&self.doors, *name)).map(|address| address.to_string());
+        supervisor::Connections {
+            amqp: address(&[PortName::Amqp, PortName::Bus]),
+            otlp_http: address(&[PortName::OtlpHttp, PortName::Bus]),
+            gateway: address(&[PortName::Ingress, PortName::Http]),
+            control: address(&[PortName::Control]),
+        }
+    }
+
+    fn token(&self, identity: &supervisor::Identity) -> String {
+        self.access.issue(instance_identity(identity)).to_string()
+    }
+
+    fn revoke(&self, identity: &supervisor::Identity) {
+        self.access.revoke(&instance_identity(identity));
+    }
+}
+
+fn instance_identity(identity: &supervisor::Identity) -> InstanceIdentity {
+    InstanceIdentity { space: identity.space.clone(), service: identity.service.clone(), instance: identity.instance.clone() }
+}
+
+/// The address at which a process on this machine reaches a door.
+pub fn reach(doors: &Doors, name: PortName) -> Option<SocketAddr> {
+    let door = doors.iter().find(|door| door.name == name)?;
+    let local = |address: &SocketAddr| match address.ip() {
+        ip if ip.is_unspecified() => SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), address.port()),
+        _ => *address,
+    };
+    let addresses: Vec<SocketAddr> = door.addresses.iter().map(local).collect();
+    addresses.iter().find(|address| address.is_ipv4() && address.ip().is_loopback()).or(addresses.first()).copied()
+}
+
+/// Gateway → broker, until the broker carries calls.
+pub struct NoBus;
+
+impl crate::model::call::CallBus for NoBus {
+    fn call(
+        &self,
+        _: crate::model::call::Call,
+        _: Arc<dyn crate::model::call::CallObserver>,
+    ) -> Result<crate::model::call::CallGuard, crate::model::call::CallFailure> {
+        Err(crate::model::call::CallFailure::Unbound { attached: Vec::new() })
+    }
+    fn attached(&self, _: &str) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn attachment(how: AttachmentHow) -> Attachment {
+        Attachment {
+            space: "/".into(),
+            service: ServiceName::new("greeter").expect("a valid name"),
+            instance: "greeter@127.0.0.1".into(),
+            connection: ConnectionId(7),
+            supervised: false,
+            how,
+            language: Some("python".into()),
+        }
+    }
+
+    #[test]
+    fn a_connection_is_one_instance_until_its_last_queue_is_left() {
+        let clock = Clock::manual(0);
+        let registry = Arc::new(Registry::new(clock.clone()));
+        let bus = BusAttachments::new(registry.clone(), clock);
+        bus.attached(&attachment(AttachmentHow::Calls));
+        bus.attached(&attachment(AttachmentHow::Events));
+        assert_eq!(registry.snapshot().instances().count(), 1);
+        bus.detached(&attachment(AttachmentHow::Calls), "cancelled");
+        assert_eq!(registry.snapshot().instances().count(), 1);
+        bus.detached(&attachment(AttachmentHow::Events), "closed");
+        assert_eq!(registry.snapshot().instances().count(), 0);
+    }
+}
