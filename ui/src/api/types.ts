@@ -377,10 +377,30 @@ export interface Snippet {
 
 // ---- live feed: WebSocket GET /api/v1/live, JSON text frames ----
 export type Channel =
-  | "overview" | "services" | "map" | "tape" | "queues" | "exchanges" | "connections" | "doors" // state: last value of changed keys
-  | "logs" | "traces" | "happenings" | "console"; // streams: rows with sequence numbers
+  | "overview"
+  | "services"
+  | "map"
+  | "tape"
+  | "queues"
+  | "exchanges"
+  | "connections"
+  | "doors" // state: last value of changed keys
+  | "logs"
+  | "traces"
+  | "happenings"
+  | "console"; // streams: rows with sequence numbers
 export type ClientFrame =
-  | { op: "subscribe"; id: number; channel: Channel; query?: string; service?: string; instance?: string; space?: string; cursor?: number | null; backfill?: number }
+  | {
+      op: "subscribe";
+      id: number;
+      channel: Channel;
+      query?: string;
+      service?: string;
+      instance?: string;
+      space?: string;
+      cursor?: number | null;
+      backfill?: number;
+    }
   | { op: "ack"; id: number; cursor: number }
   | { op: "unsubscribe"; id: number }
   | { op: "ping"; at: number };

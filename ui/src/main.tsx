@@ -1,0 +1,35 @@
+import "./style/fonts.css";
+import "./style/tokens.css";
+import "./style/base.css";
+import "./style/frame.css";
+import "./style/parts.css";
+import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
+import { RouterProvider } from "@tanstack/react-router";
+import { StrictMode } from "react";
+import { createRoot } from "react-dom/client";
+import { ApiError } from "./api/client";
+import { feed } from "./live/feed";
+import { router } from "./router";
+
+const queries = new QueryClient({
+  defaultOptions: {
+    queries: {
+      // A refusal is an answer; only a lost connection is worth another try.
+      retry: (failures, error) => failures < 2 && error instanceof ApiError && error.problem.status === 0,
+      staleTime: 1000,
+      refetchOnWindowFocus: false,
+    },
+  },
+});
+
+const worker = new Worker(new URL("./live/worker.ts", import.meta.url), { type: "module", name: "live" });
+const scheme = location.protocol === "https:" ? "wss" : "ws";
+feed.start(worker, `${scheme}://${location.host}/api/v1/live`);
+
+createRoot(document.getElementById("root") as HTMLElement).render(
+  <StrictMode>
+    <QueryClientProvider client={queries}>
+      <RouterProvider router={router} />
+    </QueryClientProvider>
+  </StrictMode>,
+);

@@ -1,0 +1,5 @@
+import { PageHead } from "../../frame/PageHead";
+
+export function ChangesPage() {
+  return <PageHead title="Changes" />;
+}

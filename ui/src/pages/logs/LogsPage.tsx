@@ -1,0 +1,5 @@
+import { PageHead } from "../../frame/PageHead";
+
+export function LogsPage() {
+  return <PageHead title="Logs" />;
+}

@@ -1,0 +1,5 @@
+import { PageHead } from "../../frame/PageHead";
+
+export function QueuesPage() {
+  return <PageHead title="Queues" />;
+}

@@ -1,0 +1,5 @@
+import { PageHead } from "../../frame/PageHead";
+
+export function MorePage() {
+  return <PageHead title="More" />;
+}

@@ -1,0 +1,5 @@
+import { PageHead } from "../../frame/PageHead";
+
+export function SettingsPage() {
+  return <PageHead title="Settings" />;
+}

@@ -1,0 +1,5 @@
+import { PageHead } from "../../frame/PageHead";
+
+export function TracePage() {
+  return <PageHead title="Trace" />;
+}

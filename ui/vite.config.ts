@@ -1,0 +1,51 @@
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { brotliCompressSync, constants, gzipSync } from "node:zlib";
+import react from "@vitejs/plugin-react";
+import { defineConfig, type Plugin } from "vite";
+
+const COMPRESSED = /\.(js|css|html|svg|json|txt)$/;
+
+/** Every text file also as .gz and .br, so that the server sends bytes it never has to compress. */
+function precompress(): Plugin {
+  let out = "dist";
+  return {
+    name: "precompress",
+    apply: "build",
+    configResolved(config) {
+      out = join(config.root, config.build.outDir);
+      if (config.build.outDir.startsWith("/")) out = config.build.outDir;
+    },
+    closeBundle() {
+      if (!existsSync(out)) return;
+      for (const name of readdirSync(out, { recursive: true, encoding: "utf8" })) {
+        const path = join(out, name);
+        if (!COMPRESSED.test(name) || !statSync(path).isFile()) continue;
+        const bytes = readFileSync(path);
+        writeFileSync(`${path}.gz`, gzipSync(bytes, { level: 9 }));
+        const params = { [constants.BROTLI_PARAM_QUALITY]: 11 };
+        writeFileSync(`${path}.br`, brotliCompressSync(bytes, { params }));
+      }
+    },
+  };
+}
+
+const api = process.env.REACTOR_API ?? "http://127.0.0.1:15000";
+
+export default defineConfig({
+  plugins: [react(), precompress()],
+  build: {
+    target: "es2023",
+    emptyOutDir: true,
+    // Data URIs would need a wider content policy than 'self'.
+    assetsInlineLimit: 0,
+    modulePreload: { polyfill: false },
+    chunkSizeWarningLimit: 900,
+  },
+  worker: { format: "es" },
+  server: {
+    port: 5173,
+    proxy: { "/api": { target: api, ws: true, changeOrigin: true }, "/healthz": api },
+  },
+  test: { include: ["src/**/*.test.ts"], environment: "node" },
+} as Parameters<typeof defineConfig>[0]);
