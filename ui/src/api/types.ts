@@ -267,6 +267,13 @@ export interface SeriesAnswer {
   series: Series[];
 }
 
+// ---- engine metrics: instruments of the service `reactor`, one point a second, that the charts of Overview and Queues read ----
+// `reactor.gateway.requests`, `reactor.gateway.failed` (counters), `reactor.gateway.duration` (histogram, s);
+// `reactor.messages.published`, `reactor.messages.delivered` (counters); with the attributes `space` and `queue`:
+// `reactor.queue.published`, `reactor.queue.delivered` (counters), `reactor.queue.ready`, `reactor.queue.unacked` (gauges),
+// `reactor.queue.wait` (gauge, s: p95 of the messages delivered since the last point). A histogram answers `GET metrics/query` with
+// one series each for p50, p95 and p99, told apart by `Series.name`.
+
 // ---- GET /api/v1/queues, live state channel "queues" (key: `${space} ${name}`) ----
 export interface Queue {
   space: string;
