@@ -53,6 +53,11 @@ impl Principal {
         Principal::new("reactor.gateway", Permissions::All)
     }
 
+    /// The configuration file: what it defines is changed in its name.
+    pub fn configuration() -> Self {
+        Principal::new("configuration", Permissions::All)
+    }
+
     /// Whether `action` on the queue or exchange `name` (with routing key `key`, where one is given) is allowed.
     pub fn may(&self, _action: Action, _name: &str, _key: Option<&str>) -> bool {
         match self.permissions {

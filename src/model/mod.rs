@@ -2,7 +2,9 @@
 
 pub mod broker_header;
 pub mod call;
+pub mod change;
 pub mod config;
+pub mod definitions;
 pub mod door;
 pub mod emit;
 pub mod happening;

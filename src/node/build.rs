@@ -1,11 +1,12 @@
 //! Builds the engines from the configuration and joins them; nothing runs yet.
 
 use super::StartError;
-use super::wiring::{BusAttachments, InstanceDoors};
+use super::wiring::{BrokerTopology, BusAttachments, InstanceDoors, SupervisedServices};
 use crate::access::Access;
 use crate::api::view::Sources;
 use crate::api::{self, ApiContext};
 use crate::broker::{Broker, BrokerConfig};
+use crate::control::Control;
 use crate::gateway::{Gateway, GatewayConfig};
 use crate::kernel::task::Tasks;
 use crate::kernel::{Clock, Drain, rng};
@@ -57,10 +58,10 @@ pub struct NodeTasks {
 pub struct Engines {
     pub access: Arc<Access>,
     pub sources: Sources,
-    pub telemetry: Arc<Telemetry>,
     pub broker: Arc<Broker>,
     pub gateway: Arc<Gateway>,
     pub supervisor: Arc<Supervisor>,
+    pub definitions: Arc<Control>,
     pub amqp: Arc<AmqpContext>,
     pub control: axum::Router,
     pub otlp: axum::Router,
@@ -69,70 +70,89 @@ pub struct Engines {
     pub tls_amqp: TlsAcceptor,
 }
 
-impl Engines {
-    pub fn build(
-        config: &Config,
-        doors: &Doors,
-        clock: &Clock,
-        drains: &Drains,
-        tasks: &NodeTasks,
-    ) -> Result<Engines, StartError> {
-        let certificate = certificate(config);
+/// What every engine is built from.
+pub struct Plans<'a> {
+    pub config: &'a Config,
+    pub doors: &'a Doors,
+    pub clock: &'a Clock,
+    pub drains: &'a Drains,
+    pub tasks: &'a NodeTasks,
+}
+
+impl Plans<'_> {
+    /// Builds and joins everything. Must be called on a tokio runtime.
+    pub fn build(&self) -> Result<Engines, StartError> {
+        let clock = self.clock;
+        let certificate = certificate(self.config);
         let acceptor = |alpn| tls::acceptor(&certificate, alpn).map_err(|fault| StartError::Fault(fault.to_string()));
         let (tls_http, tls_amqp) = (acceptor(Alpn::Http)?, acceptor(Alpn::None)?);
 
-        let access = Arc::new(Access::new(&config.access));
+        let access = Arc::new(Access::new(&self.config.access));
         let registry = Arc::new(Registry::new(clock.clone()));
-        let telemetry = Telemetry::new(telemetry_config(config), clock.clone());
-        // A second node in one process (in-process tests) shares the first one's sink.
-        let _ = emit::install(telemetry.sink());
-        tasks.rear.spawn("telemetry", telemetry.clone().run(drains.rear.clone()));
-
+        let telemetry = self.telemetry();
         let attachments = Arc::new(BusAttachments::new(registry.clone(), clock.clone()));
-        let broker = Broker::new(clock.clone(), broker_config(config), attachments);
+        let broker = Broker::new(clock.clone(), broker_config(self.config), attachments);
         let gateway = Gateway::new(
-            gateway_config(config, &access),
+            gateway_config(self.config, &access),
             Arc::new(super::wiring::NoBus),
             registry.clone(),
             clock.clone(),
-            drains.front.clone(),
+            self.drains.front.clone(),
         );
-        let doors_of_instances = Arc::new(InstanceDoors { access: access.clone(), doors: doors.clone() });
-        let guard = vec![own_program()?.into_os_string(), GUARD_COMMAND.into()];
-        let supervisor = Supervisor::new(
-            SupervisorConfig { guard, doors: doors_of_instances },
-            registry.clone(),
-            clock.clone(),
-            drains.bus.clone(),
-        );
+        let supervisor = self.supervisor(&access, &registry)?;
+        let topology = Arc::new(BrokerTopology(broker.clone()));
+        let services = Arc::new(SupervisedServices(supervisor.clone()));
+        let definitions = Arc::new(Control::new(clock.clone(), topology, services));
 
-        let amqp = Arc::new(AmqpContext { broker: broker.clone(), clock: clock.clone(), drain: drains.bus.clone() });
-        let ready = api::Ready::default();
+        let amqp = Arc::new(AmqpContext { broker: broker.clone(), clock: clock.clone(), drain: self.drains.bus.clone() });
         let ui = ui();
         let sources = Sources {
             clock: clock.clone(),
-            registry: registry.clone(),
+            registry,
             broker: broker.clone(),
             gateway: gateway.clone(),
             supervisor: supervisor.clone(),
             telemetry: telemetry.clone(),
-            doors: doors.clone(),
+            doors: self.doors.clone(),
             board: Arc::default(),
             ui_kind: ui.kind(),
         };
-        let control = api::router(ApiContext {
-            clock: clock.clone(),
-            drain: drains.front.clone(),
+        let ready = api::Ready::default();
+        let control = self.control_router(&access, &sources, &ready, ui);
+        let otlp = otlp::router(telemetry);
+        Ok(Engines { access, sources, broker, gateway, supervisor, definitions, amqp, control, otlp, ready, tls_http, tls_amqp })
+    }
+
+    fn telemetry(&self) -> Arc<Telemetry> {
+        let telemetry = Telemetry::new(telemetry_config(self.config), self.clock.clone());
+        // A second node in one process (in-process tests) shares the first one's sink.
+        let _ = emit::install(telemetry.sink());
+        self.tasks.rear.spawn("telemetry", telemetry.clone().run(self.drains.rear.clone()));
+        telemetry
+    }
+
+    fn supervisor(&self, access: &Arc<Access>, registry: &Arc<Registry>) -> Result<Arc<Supervisor>, StartError> {
+        let program =
+            std::env::current_exe().map_err(|error| StartError::Fault(format!("cannot find its own program: {error}")))?;
+        let config = SupervisorConfig {
+            guard: vec![program.into_os_string(), GUARD_COMMAND.into()],
+            doors: Arc::new(InstanceDoors { access: access.clone(), doors: self.doors.clone() }),
+        };
+        Ok(Supervisor::new(config, registry.clone(), self.clock.clone(), self.drains.bus.clone()))
+    }
+
+    fn control_router(&self, access: &Arc<Access>, sources: &Sources, ready: &api::Ready, ui: api::Ui) -> axum::Router {
+        api::router(ApiContext {
+            clock: self.clock.clone(),
+            drain: self.drains.front.clone(),
             ready: ready.clone(),
             access: access.clone(),
             sources: sources.clone(),
             ui,
             epoch: rng::token::<9>().into(),
-            tasks: tasks.doors.clone(),
+            tasks: self.tasks.doors.clone(),
             live_sockets: api::LiveSockets::default(),
-        });
-        let otlp = otlp::router(telemetry.clone());
-        Ok(Engines { access, sources, telemetry, broker, gateway, supervisor, amqp, control, otlp, ready, tls_http, tls_amqp })
+        })
     }
 }
 
@@ -170,10 +190,6 @@ fn certificate(config: &Config) -> Certificate {
         (None, Storage::Directory(directory)) => Certificate::SelfSigned { directory: directory.clone(), names: Vec::new() },
         (None, Storage::Ephemeral) => Certificate::Ephemeral { names: Vec::new() },
     }
-}
-
-fn own_program() -> Result<PathBuf, StartError> {
-    std::env::current_exe().map_err(|error| StartError::Fault(format!("cannot find its own program: {error}")))
 }
 
 /// `REACTOR_UI_DIR` serves the dashboard from disk while somebody works on it.

@@ -1,7 +1,7 @@
 //! Start: bind every door, build and join the engines, open the doors.
 
 use super::banner::{StartBlock, Style};
-use super::build::{Drains, Engines, NodeTasks};
+use super::build::{Drains, Engines, NodeTasks, Plans};
 use super::busy;
 use super::config::Resolved;
 use super::doors::{DoorServer, Shared};
@@ -11,6 +11,7 @@ use super::signals::Signals;
 use crate::kernel::Clock;
 use crate::model::config::{Config, PortName, PortSetting};
 use crate::model::door::{Door, DoorCounts, DoorState, Doors};
+use crate::model::identity::Principal;
 use crate::net::{self, Acceptor, BindPlan, Bound, Failure};
 use std::fmt;
 use std::sync::Arc;
@@ -73,9 +74,11 @@ impl Node {
         let clock = Clock::system();
         let (bound, doors) = bind_doors(&config, &mut warnings)?;
         let (drains, tasks) = (Drains::default(), NodeTasks::default());
-        let engines = Arc::new(Engines::build(&config, &doors, &clock, &drains, &tasks)?);
+        let plans = Plans { config: &config, doors: &doors, clock: &clock, drains: &drains, tasks: &tasks };
+        let engines = Arc::new(plans.build()?);
         let names = services.iter().map(|spec| spec.name.to_string()).collect();
-        engines.supervisor.apply(services).map_err(|refusal| StartError::Fault(refusal.to_string()))?;
+        let configuration = Principal::configuration();
+        engines.definitions.set_services(services, &configuration).map_err(|refusal| StartError::Fault(refusal.to_string()))?;
 
         let acceptor = Acceptor {
             clock: clock.clone(),

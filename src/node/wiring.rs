@@ -1,14 +1,20 @@
 //! The ports between engines: small adapters, each from what one engine says to what another understands.
 
 use crate::access::Access;
-use crate::broker::{Attachment, AttachmentHow, Attachments, ConnectionId};
+use crate::broker::{Actor, Attachment, AttachmentHow, Attachments, Broker, ConnectionId, DeleteRule, Vhost};
+use crate::control;
 use crate::kernel::Clock;
+use crate::model::change::{Change, Thing, Verb};
 use crate::model::config::PortName;
+use crate::model::definitions::{Definitions, SpaceDefinitions};
 use crate::model::door::Doors;
 use crate::model::emit;
 use crate::model::happening::{Happening, What};
-use crate::model::identity::InstanceIdentity;
+use crate::model::identity::{InstanceIdentity, Principal};
+use crate::model::refusal::{Refusal, RefusalKind};
 use crate::model::service::{InstanceState, ServiceName, Source};
+use crate::model::service_spec::ServiceSpec;
+use crate::model::topology::{BindingSpec, ExchangeSpec, QueueSpec};
 use crate::registry::{InstanceId, NewInstance, Registry};
 use crate::supervisor;
 use std::collections::HashMap;
@@ -134,6 +140,89 @@ pub fn reach(doors: &Doors, name: PortName) -> Option<SocketAddr> {
     };
     let addresses: Vec<SocketAddr> = door.addresses.iter().map(local).collect();
     addresses.iter().find(|address| address.is_ipv4() && address.ip().is_loopback()).or(addresses.first()).copied()
+}
+
+/// Control → broker: what exists, and one step at a time.
+pub struct BrokerTopology(pub Arc<Broker>);
+
+impl control::TopologyPort for BrokerTopology {
+    fn present(&self) -> Definitions {
+        let spaces = self.0.vhosts().into_iter().map(|vhost| (vhost.name().clone(), durable_things(&vhost)));
+        Definitions { spaces: spaces.collect() }
+    }
+
+    fn apply(&self, change: &Change, by: &Principal) -> Result<(), Refusal> {
+        let actor = Actor { principal: by, connection: None };
+        if let (Thing::Space, Verb::Create) = (&change.thing, change.verb) {
+            self.0.create_vhost(&change.space);
+            return Ok(());
+        }
+        let vhost = self.0.vhost(&change.space).ok_or_else(|| {
+            Refusal::new(RefusalKind::NotFound, format!("there is no space {}", change.space)).hint("Create the space first.")
+        })?;
+        match (&change.thing, change.verb) {
+            (Thing::Exchange(spec), Verb::Create) => vhost.declare_exchange(spec, actor).map(drop),
+            (Thing::Exchange(spec), Verb::Delete) => vhost.delete_exchange(&spec.name, DeleteRule::default(), actor).map(drop),
+            (Thing::Queue(spec), Verb::Create) => vhost.declare_queue(spec, actor).map(drop),
+            (Thing::Queue(spec), Verb::Delete) => vhost.delete_queue(&spec.name, DeleteRule::default(), actor).map(drop),
+            (Thing::Binding(spec), Verb::Create) => vhost.bind(spec, actor).map(drop),
+            (Thing::Binding(spec), Verb::Delete) => vhost.unbind(spec, actor).map(drop),
+            (Thing::Space, Verb::Create) => Ok(()),
+            (Thing::Space, Verb::Delete) => {
+                let what = format!("space {} cannot be deleted while reactor runs", change.space);
+                return Err(Refusal::new(RefusalKind::NotImplemented, what).hint("Restart without it."));
+            }
+        }
+        .map_err(Refusal::from)
+    }
+}
+
+fn durable_things(vhost: &Vhost) -> SpaceDefinitions {
+    let exchanges: Vec<ExchangeSpec> = vhost
+        .exchanges()
+        .into_iter()
+        .filter(|view| view.durable && !view.auto_delete)
+        .map(|view| ExchangeSpec {
+            name: view.name.to_string(),
+            kind: view.kind,
+            durable: true,
+            auto_delete: false,
+            internal: view.internal,
+            arguments: view.arguments,
+        })
+        .collect();
+    let queues: Vec<QueueSpec> = vhost
+        .queues()
+        .into_iter()
+        .filter(|view| view.durable && !view.exclusive && !view.auto_delete)
+        .map(|view| QueueSpec {
+            name: view.name.to_string(),
+            durable: true,
+            exclusive: false,
+            auto_delete: false,
+            arguments: view.arguments,
+        })
+        .collect();
+    let is_durable = |source: &str, queue: &str| {
+        !source.is_empty() && exchanges.iter().any(|spec| spec.name == source) && queues.iter().any(|spec| spec.name == queue)
+    };
+    let bindings = vhost.bindings().into_iter().filter(|view| is_durable(&view.source, &view.queue));
+    let bindings = bindings.map(|view| BindingSpec {
+        source: view.source.to_string(),
+        queue: view.queue.to_string(),
+        routing_key: view.routing_key.to_string(),
+        arguments: view.arguments,
+    });
+    SpaceDefinitions { bindings: bindings.collect(), exchanges, queues }
+}
+
+/// Control → supervisor.
+pub struct SupervisedServices(pub Arc<supervisor::Supervisor>);
+
+impl control::ServicePort for SupervisedServices {
+    fn apply(&self, specs: Vec<ServiceSpec>) -> Result<(), Refusal> {
+        self.0.apply(specs)
+    }
 }
 
 /// Gateway → broker, until the broker carries calls.

@@ -1,0 +1,242 @@
+//! Apply: the steps of a plan, one after the other; undone in reverse when one fails.
+
+use super::audit::{Audit, AuditEntry, AuditPage};
+use super::plan::{Plan, Scope, is_built_in, plan};
+use crate::kernel::Clock;
+use crate::model::change::{Change, Thing, Verb};
+use crate::model::definitions::Definitions;
+use crate::model::emit;
+use crate::model::happening::{Happening, What};
+use crate::model::identity::Principal;
+use crate::model::refusal::{Refusal, RefusalKind};
+use crate::model::service_spec::ServiceSpec;
+use crate::model::topology::DEFAULT_SPACE;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What control asks of the broker. Implemented in wiring.
+pub trait TopologyPort: Send + Sync {
+    /// The durable things that exist now, built-in exchanges included.
+    fn present(&self) -> Definitions;
+    /// Makes one step. Creating what exists equally, and deleting what is gone, is no error.
+    fn apply(&self, change: &Change, by: &Principal) -> Result<(), Refusal>;
+}
+
+/// What control asks of the supervisor. Implemented in wiring.
+pub trait ServicePort: Send + Sync {
+    /// Makes the running services those of `specs`; nothing happens if any of them is refused.
+    fn apply(&self, specs: Vec<ServiceSpec>) -> Result<(), Refusal>;
+}
+
+pub struct Control {
+    clock: Clock,
+    topology: Arc<dyn TopologyPort>,
+    services: Arc<dyn ServicePort>,
+    /// Services as last applied; also the lock under which changes are made one after the other.
+    applied: Mutex<Vec<ServiceSpec>>,
+    audit: Audit,
+}
+
+impl Control {
+    pub fn new(clock: Clock, topology: Arc<dyn TopologyPort>, services: Arc<dyn ServicePort>) -> Self {
+        Control { clock, topology, services, applied: Mutex::default(), audit: Audit::new() }
+    }
+
+    /// Everything durable that exists.
+    pub fn definitions(&self) -> Definitions {
+        self.topology.present()
+    }
+
+    /// What applying `wanted` would do. No effect.
+    pub fn plan(&self, wanted: &Definitions, scope: Scope) -> Plan {
+        plan(&self.topology.present(), wanted, scope)
+    }
+
+    /// Plans and applies. Refused as a whole where the plan has refusals; undone as a whole where a step fails.
+    pub fn apply(&self, wanted: &Definitions, scope: Scope, by: &Principal) -> Result<Vec<Change>, Refusal> {
+        let _one_at_a_time = self.applied.lock().unwrap_or_else(PoisonError::into_inner);
+        let plan = plan(&self.topology.present(), wanted, scope);
+        match plan.refusals.len() {
+            0 => self.run(plan.changes, by),
+            1 => Err(plan.refusals[0].clone()),
+            count => {
+                let first = &plan.refusals[0];
+                let what = format!("{count} definitions are refused; the first: {}", first.what);
+                Err(Refusal { kind: first.kind, what, next: first.next.clone() })
+            }
+        }
+    }
+
+    /// Makes single changes, such as one queue from the API. Deletions are wished for by name here, so built-in exchanges are
+    /// refused and queues go with what they hold.
+    pub fn change(&self, changes: Vec<Change>, by: &Principal) -> Result<Vec<Change>, Refusal> {
+        let _one_at_a_time = self.applied.lock().unwrap_or_else(PoisonError::into_inner);
+        for change in &changes {
+            if let (Verb::Delete, Thing::Exchange(spec)) = (change.verb, &change.thing)
+                && is_built_in(&spec.name)
+            {
+                let what = format!("exchange {} belongs to every space and stays", spec.name);
+                return Err(Refusal::new(RefusalKind::Forbidden, what).hint("Delete its bindings instead."));
+            }
+        }
+        self.run(changes, by)
+    }
+
+    /// Makes the supervised services those of `specs`.
+    pub fn set_services(&self, specs: Vec<ServiceSpec>, by: &Principal) -> Result<(), Refusal> {
+        let mut applied = self.applied.lock().unwrap_or_else(PoisonError::into_inner);
+        self.services.apply(specs.clone()).inspect_err(|refusal| {
+            self.record(by, DEFAULT_SPACE.into(), "service", "services".into(), format!("refused: {}", refusal.what));
+        })?;
+        for (spec, outcome) in service_changes(&applied, &specs) {
+            self.tell(by, &spec.space, "service", spec.name.to_string(), outcome);
+        }
+        *applied = specs;
+        Ok(())
+    }
+
+    pub fn audit(&self, before: Option<u64>, count: usize) -> AuditPage {
+        self.audit.page(before, count)
+    }
+
+    fn run(&self, changes: Vec<Change>, by: &Principal) -> Result<Vec<Change>, Refusal> {
+        for (at, change) in changes.iter().enumerate() {
+            if let Err(refusal) = self.topology.apply(change, by) {
+                let outcome = format!("refused: {}", refusal.what);
+                self.record(by, change.space.clone(), change.kind(), change.name(), outcome);
+                self.undo(&changes[..at], by);
+                return Err(refusal);
+            }
+            self.tell(by, &change.space, change.kind(), change.name(), change.verb.done());
+        }
+        Ok(changes)
+    }
+
+    /// Newest first. A step that cannot be undone is said and the others are undone all the same.
+    fn undo(&self, done: &[Change], by: &Principal) {
+        for change in done.iter().rev() {
+            let outcome = match self.topology.apply(&change.inverse(), by) {
+                Ok(()) => "undone".to_owned(),
+                Err(refusal) => format!("not undone: {}", refusal.what),
+            };
+            self.tell(by, &change.space, change.kind(), change.name(), &outcome);
+        }
+    }
+
+    fn tell(&self, by: &Principal, space: &Arc<str>, kind: &'static str, name: String, outcome: &str) {
+        let what = What::DefinitionChanged { kind, name: name.as_str().into(), change: outcome.into(), by: by.user.clone() };
+        emit::happening(Happening { at_ns: self.clock.unix_nanos(), space: space.clone(), what });
+        self.record(by, space.clone(), kind, name, outcome.to_owned());
+    }
+
+    fn record(&self, by: &Principal, space: Arc<str>, kind: &'static str, name: String, outcome: String) {
+        let at_us = self.clock.unix_nanos() / 1_000;
+        let (by, name, outcome) = (by.user.clone(), name.into(), outcome.into());
+        self.audit.push(AuditEntry { seq: 0, at_us, by, space, kind, name, outcome });
+    }
+}
+
+/// Services that came, went or changed between two sets.
+fn service_changes<'s>(before: &'s [ServiceSpec], after: &'s [ServiceSpec]) -> Vec<(&'s ServiceSpec, &'static str)> {
+    let same = |a: &ServiceSpec, b: &ServiceSpec| (&a.space, &a.name) == (&b.space, &b.name);
+    let come = after.iter().filter_map(|spec| match before.iter().find(|old| same(old, spec)) {
+        None => Some((spec, "created")),
+        Some(old) if old != spec => Some((spec, "changed")),
+        Some(_) => None,
+    });
+    let gone = before.iter().filter(|old| !after.iter().any(|spec| same(old, spec))).map(|spec| (spec, "deleted"));
+    come.chain(gone).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::plan::tests::{queue, space};
+    use super::*;
+    use crate::model::identity::Permissions;
+    use crate::model::service::ServiceName;
+    use crate::model::service_spec::CommandLine;
+
+    /// A broker that is a list of steps taken, and that refuses one name.
+    #[derive(Default)]
+    struct Steps(Mutex<Vec<String>>);
+
+    impl TopologyPort for Steps {
+        fn present(&self) -> Definitions {
+            space("/", &[], &["old"], &[])
+        }
+
+        fn apply(&self, change: &Change, _: &Principal) -> Result<(), Refusal> {
+            if change.name() == "bad" {
+                return Err(Refusal::new(RefusalKind::Invalid, "queue bad is bad"));
+            }
+            self.0.lock().expect("no panic").push(format!("{:?} {}", change.verb, change.name()));
+            Ok(())
+        }
+    }
+
+    impl ServicePort for Steps {
+        fn apply(&self, _: Vec<ServiceSpec>) -> Result<(), Refusal> {
+            Ok(())
+        }
+    }
+
+    fn control() -> (Arc<Steps>, Control) {
+        let steps = Arc::new(Steps::default());
+        (steps.clone(), Control::new(Clock::manual(0), steps.clone(), steps))
+    }
+
+    fn ann() -> Principal {
+        Principal::new("ann", Permissions::All)
+    }
+
+    fn taken(steps: &Steps) -> Vec<String> {
+        steps.0.lock().expect("no panic").clone()
+    }
+
+    #[test]
+    fn a_failing_step_undoes_the_ones_before_it_in_reverse() {
+        let (steps, control) = control();
+        let wanted = space("/", &[], &["one", "two", "bad", "three"], &[]);
+        assert_eq!(control.apply(&wanted, Scope::Named, &ann()).expect_err("refused").what, "queue bad is bad");
+        assert_eq!(taken(&steps), ["Create one", "Create two", "Delete two", "Delete one"]);
+        let audit = control.audit(None, 10);
+        let outcomes: Vec<_> = audit.rows.iter().map(|row| format!("{} {}", row.name, row.outcome)).collect();
+        assert_eq!(outcomes, ["one undone", "two undone", "bad refused: queue bad is bad", "two created", "one created"]);
+    }
+
+    #[test]
+    fn a_refused_plan_has_no_effect() {
+        let (steps, control) = control();
+        let wanted = space("/", &["amq.mine"], &["one"], &[("nowhere", "one")]);
+        let refusal = control.apply(&wanted, Scope::Named, &ann()).expect_err("refused");
+        assert!(refusal.what.starts_with("2 definitions are refused"), "{refusal}");
+        assert!(taken(&steps).is_empty());
+    }
+
+    #[test]
+    fn whole_spaces_lose_what_is_not_listed() {
+        let (steps, control) = control();
+        control.apply(&space("/", &[], &["new"], &[]), Scope::WholeSpaces, &ann()).expect("applied");
+        assert_eq!(taken(&steps), ["Create new", "Delete old"]);
+    }
+
+    #[test]
+    fn built_in_exchanges_cannot_be_deleted_by_name() {
+        let (steps, control) = control();
+        let spec = super::super::plan::tests::exchange("reactor.call");
+        let refusal = control.change(vec![Change::delete(&"/".into(), Thing::Exchange(spec))], &ann()).expect_err("refused");
+        assert_eq!(refusal.kind, RefusalKind::Forbidden);
+        control.change(vec![Change::delete(&"/".into(), Thing::Queue(queue("old")))], &ann()).expect("applied");
+        assert_eq!(taken(&steps), ["Delete old"]);
+    }
+
+    #[test]
+    fn services_that_come_go_and_change_are_told_apart() {
+        let spec = |name: &str, command: &str| {
+            ServiceSpec::new(ServiceName::new(name).expect("a name"), CommandLine::Text(command.into()), "/".into())
+        };
+        let before = [spec("a", "one"), spec("b", "one"), spec("c", "one")];
+        let after = [spec("a", "one"), spec("b", "two"), spec("d", "one")];
+        let told: Vec<_> = service_changes(&before, &after).iter().map(|(spec, what)| format!("{} {what}", spec.name)).collect();
+        assert_eq!(told, ["b changed", "d created", "c deleted"]);
+    }
+}

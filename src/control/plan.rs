@@ -1,0 +1,266 @@
+//! Plan and check: which steps lead from what is to what is wanted, and what stands in the way. No effects.
+
+use crate::kernel::limit::SHORT_STRING_BYTES_MAX;
+use crate::model::change::{Change, Thing, Verb};
+use crate::model::definitions::{Definitions, SpaceDefinitions, same_arguments};
+use crate::model::refusal::{Refusal, RefusalKind};
+use crate::model::topology::{BindingSpec, CALL_EXCHANGE, EVENT_EXCHANGE, ExchangeSpec, QueueSpec};
+use serde::Serialize;
+use std::sync::Arc;
+use utoipa::ToSchema;
+
+/// Steps of one plan; more are refused.
+pub const CHANGES_MAX: usize = 100_000;
+
+/// How much of what exists the wanted definitions speak for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Scope {
+    /// Only what they name: nothing is deleted (as a RabbitMQ import).
+    #[default]
+    Named,
+    /// Everything durable in the spaces they name: what they do not list is deleted, queues only when empty.
+    WholeSpaces,
+}
+
+/// Steps in order, and why it cannot be applied, if so.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Plan {
+    pub changes: Vec<Change>,
+    pub refusals: Vec<Refusal>,
+}
+
+/// One step as people see it.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct PlannedChange {
+    pub space: Arc<str>,
+    /// `space`, `exchange`, `queue` or `binding`.
+    pub kind: &'static str,
+    pub name: String,
+    /// `create` or `delete`.
+    #[schema(value_type = String)]
+    pub change: Verb,
+}
+
+impl From<&Change> for PlannedChange {
+    fn from(change: &Change) -> Self {
+        PlannedChange { space: change.space.clone(), kind: change.kind(), name: change.name(), change: change.verb }
+    }
+}
+
+/// The steps from `present` to `wanted`: spaces, exchanges, queues, bindings; then deletions the other way round, last, so that a
+/// failure before them costs nothing.
+pub fn plan(present: &Definitions, wanted: &Definitions, scope: Scope) -> Plan {
+    let mut plan = Plan::default();
+    let mut deletions = Vec::new();
+    let nothing = SpaceDefinitions::default();
+    for (space, wanted) in &wanted.spaces {
+        let present = match present.spaces.get(space) {
+            Some(present) => present,
+            None => {
+                plan.changes.push(Change::create(space, Thing::Space));
+                &nothing
+            }
+        };
+        creations(&mut plan, space, present, wanted);
+        if scope == Scope::WholeSpaces {
+            deletions.extend(removals(space, present, wanted));
+        }
+    }
+    plan.changes.append(&mut deletions);
+    if plan.changes.len() > CHANGES_MAX {
+        let what = format!("the definitions need {} changes, more than {CHANGES_MAX}", plan.changes.len());
+        plan.refusals.push(Refusal::new(RefusalKind::TooLarge, what).hint("Apply them in parts."));
+    }
+    plan
+}
+
+fn creations(plan: &mut Plan, space: &Arc<str>, present: &SpaceDefinitions, wanted: &SpaceDefinitions) {
+    for spec in &wanted.exchanges {
+        match present.exchanges.iter().find(|known| known.name == spec.name) {
+            Some(known) if same_exchange(known, spec) => {}
+            Some(_) => plan.refusals.push(differs("exchange", space, &spec.name)),
+            None => plan.add(space, "exchange", &spec.name, Thing::Exchange(spec.clone())),
+        }
+    }
+    for spec in &wanted.queues {
+        match present.queues.iter().find(|known| known.name == spec.name) {
+            Some(known) if same_queue(known, spec) => {}
+            Some(_) => plan.refusals.push(differs("queue", space, &spec.name)),
+            None => plan.add(space, "queue", &spec.name, Thing::Queue(spec.clone())),
+        }
+    }
+    for spec in &wanted.bindings {
+        if present.bindings.iter().any(|known| same_binding(known, spec)) {
+            continue;
+        }
+        let known = |name: &str, kind: &str| -> Option<Refusal> {
+            let here = match kind {
+                "queue" => [present, wanted].iter().any(|side| side.queues.iter().any(|queue| queue.name == name)),
+                _ => {
+                    is_built_in(name)
+                        || [present, wanted].iter().any(|side| side.exchanges.iter().any(|known| known.name == name))
+                }
+            };
+            (!here).then(|| {
+                let what = format!("a binding in space {space} names the {kind} {name}, which does not exist");
+                Refusal::new(RefusalKind::NotFound, what).hint(format!("Define the {kind} too, or correct its name."))
+            })
+        };
+        match known(&spec.source, "exchange").or_else(|| known(&spec.queue, "queue")) {
+            Some(refusal) => plan.refusals.push(refusal),
+            None => plan.changes.push(Change::create(space, Thing::Binding(spec.clone()))),
+        }
+    }
+}
+
+fn removals(space: &Arc<str>, present: &SpaceDefinitions, wanted: &SpaceDefinitions) -> Vec<Change> {
+    let bindings = present.bindings.iter().filter(|known| !wanted.bindings.iter().any(|spec| same_binding(known, spec)));
+    let queues = present.queues.iter().filter(|known| !wanted.queues.iter().any(|spec| spec.name == known.name));
+    let exchanges = present.exchanges.iter().filter(|known| !is_built_in(&known.name));
+    let exchanges = exchanges.filter(|known| !wanted.exchanges.iter().any(|spec| spec.name == known.name));
+    // A binding to a queue that goes is gone with it.
+    let goes: Vec<&str> = queues.clone().map(|queue| queue.name.as_str()).collect();
+    let bindings = bindings.filter(|binding| !goes.contains(&binding.queue.as_str()));
+    bindings
+        .map(|spec| Thing::Binding(spec.clone()))
+        .chain(queues.map(|spec| Thing::Queue(spec.clone())))
+        .chain(exchanges.map(|spec| Thing::Exchange(spec.clone())))
+        .map(|thing| Change::delete(space, thing))
+        .collect()
+}
+
+impl Plan {
+    fn add(&mut self, space: &Arc<str>, kind: &str, name: &str, thing: Thing) {
+        match check_name(kind, name) {
+            Ok(()) => self.changes.push(Change::create(space, thing)),
+            Err(refusal) => self.refusals.push(refusal),
+        }
+    }
+}
+
+/// Names that a person may give to something new.
+fn check_name(kind: &str, name: &str) -> Result<(), Refusal> {
+    let refuse = |what: String, next: &str| Err(Refusal::new(RefusalKind::Invalid, what).hint(next));
+    if name.is_empty() {
+        return refuse(format!("a {kind} has no name"), "Give it one.");
+    }
+    if name.len() > SHORT_STRING_BYTES_MAX {
+        return refuse(format!("the {kind} name {name:.40}… has {} bytes", name.len()), "Use at most 255.");
+    }
+    match ["amq.", "reactor."].iter().find(|prefix| name.starts_with(**prefix)) {
+        Some(prefix) => refuse(format!("{kind} {name} begins with {prefix}, which is reserved"), "Choose another name."),
+        None => Ok(()),
+    }
+}
+
+/// Exchanges that every space has and nobody deletes.
+pub fn is_built_in(exchange: &str) -> bool {
+    exchange.is_empty() || exchange.starts_with("amq.") || exchange == CALL_EXCHANGE || exchange == EVENT_EXCHANGE
+}
+
+fn differs(kind: &str, space: &str, name: &str) -> Refusal {
+    let what = format!("{kind} {name} in space {space} exists with other properties");
+    Refusal::new(RefusalKind::Conflict, what).hint(format!("Delete the {kind} first, or make the definition equal to it."))
+}
+
+fn same_exchange(known: &ExchangeSpec, wanted: &ExchangeSpec) -> bool {
+    (known.kind, known.durable, known.auto_delete, known.internal)
+        == (wanted.kind, wanted.durable, wanted.auto_delete, wanted.internal)
+        && same_arguments(&known.arguments, &wanted.arguments)
+}
+
+fn same_queue(known: &QueueSpec, wanted: &QueueSpec) -> bool {
+    (known.durable, known.exclusive, known.auto_delete) == (wanted.durable, wanted.exclusive, wanted.auto_delete)
+        && same_arguments(&known.arguments, &wanted.arguments)
+}
+
+fn same_binding(known: &BindingSpec, wanted: &BindingSpec) -> bool {
+    (&known.source, &known.queue, &known.routing_key) == (&wanted.source, &wanted.queue, &wanted.routing_key)
+        && same_arguments(&known.arguments, &wanted.arguments)
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::model::table::{Field, Table};
+    use crate::model::topology::ExchangeKind;
+
+    pub fn queue(name: &str) -> QueueSpec {
+        QueueSpec { name: name.into(), durable: true, exclusive: false, auto_delete: false, arguments: Table::new() }
+    }
+
+    pub fn exchange(name: &str) -> ExchangeSpec {
+        ExchangeSpec {
+            name: name.into(),
+            kind: ExchangeKind::Topic,
+            durable: true,
+            auto_delete: false,
+            internal: false,
+            arguments: Table::new(),
+        }
+    }
+
+    pub fn binding(source: &str, queue: &str) -> BindingSpec {
+        BindingSpec { source: source.into(), queue: queue.into(), routing_key: "#".into(), arguments: Table::new() }
+    }
+
+    pub fn space(name: &str, exchanges: &[&str], queues: &[&str], bindings: &[(&str, &str)]) -> Definitions {
+        let definitions = SpaceDefinitions {
+            exchanges: exchanges.iter().map(|name| exchange(name)).collect(),
+            queues: queues.iter().map(|name| queue(name)).collect(),
+            bindings: bindings.iter().map(|(source, queue)| binding(source, queue)).collect(),
+        };
+        Definitions { spaces: [(name.into(), definitions)].into() }
+    }
+
+    fn steps(plan: &Plan) -> Vec<String> {
+        plan.changes.iter().map(|change| format!("{:?} {} {}", change.verb, change.kind(), change.name())).collect()
+    }
+
+    #[test]
+    fn what_is_already_there_needs_no_change() {
+        let both = space("/", &["prices"], &["work"], &[("prices", "work")]);
+        assert_eq!(plan(&both, &both, Scope::WholeSpaces), Plan::default());
+    }
+
+    #[test]
+    fn things_are_created_before_what_needs_them() {
+        let wanted = space("staging", &["prices"], &["work"], &[("prices", "work")]);
+        let plan = plan(&Definitions::default(), &wanted, Scope::Named);
+        assert_eq!(
+            steps(&plan),
+            ["Create space staging", "Create exchange prices", "Create queue work", "Create binding prices > work with #"]
+        );
+        assert!(plan.refusals.is_empty());
+    }
+
+    #[test]
+    fn nothing_is_deleted_unless_whole_spaces_are_spoken_for() {
+        let present =
+            space("/", &["amq.topic", "prices", "reactor.call"], &["work", "kept"], &[("prices", "work"), ("prices", "kept")]);
+        let wanted = space("/", &[], &["kept"], &[]);
+        assert!(plan(&present, &wanted, Scope::Named).changes.is_empty());
+        let whole = plan(&present, &wanted, Scope::WholeSpaces);
+        assert_eq!(steps(&whole), ["Delete binding prices > kept with #", "Delete queue work", "Delete exchange prices"]);
+    }
+
+    #[test]
+    fn other_properties_reserved_names_and_dangling_bindings_are_refused() {
+        let present = space("/", &[], &["work"], &[]);
+        let mut wanted = space("/", &["amq.mine"], &["work", "reactor.x"], &[("nowhere", "work"), ("amq.topic", "gone")]);
+        let known = wanted.spaces.get_mut("/").expect("there");
+        known.queues[0].arguments = Table::new().with("x-max-length", Field::I32(1));
+        let plan = plan(&present, &wanted, Scope::Named);
+        assert!(plan.changes.is_empty());
+        let said: Vec<String> = plan.refusals.iter().map(Refusal::to_string).collect();
+        for part in [
+            "amq.mine begins with amq.",
+            "work in space / exists with other",
+            "reactor.x begins",
+            "exchange nowhere",
+            "queue gone",
+        ] {
+            assert!(said.iter().any(|text| text.contains(part)), "{part} not in {said:?}");
+        }
+    }
+}
