@@ -10,6 +10,8 @@ pub mod encode;
 mod event;
 pub mod frame;
 mod handshake;
+#[cfg(test)]
+mod laws;
 pub mod method;
 pub mod primitive;
 pub mod properties;

@@ -14,6 +14,8 @@
 //! `channel.close` was sent nothing of that channel is told until it is opened anew.
 
 mod receive;
+#[cfg(test)]
+mod tests;
 
 use super::channel::{Channel, Channels, Message};
 use super::encode;
@@ -180,8 +182,8 @@ impl Session {
         self.collected.as_mut().map(|message| Event::Publish(message.publish()))
     }
 
-    /// How long the front of the input must become before [`Session::next_event`] can go on; at most `frame_max`. The read
-    /// buffer must be able to hold that much.
+    /// How long the front of the input must become before [`Session::next_event`] can go on; at most `frame_max` and
+    /// eight. The read buffer must be able to hold that much.
     pub fn wanted(&self) -> usize {
         self.wanted
     }

@@ -47,7 +47,8 @@ impl Session {
             Phase::Header | Phase::Start | Phase::LoggingIn | Phase::Tune => limit::AMQP_FRAME_BYTES_MAX_BEFORE_TUNE,
             Phase::Open | Phase::Opening | Phase::Running | Phase::Closing { .. } | Phase::Finished => self.tune.frame_max,
         };
-        frame_max as usize - FRAME_OVERHEAD_BYTES
+        // Nearly every client once got the overhead wrong, so RabbitMQ allows for it and so do we.
+        frame_max as usize
     }
 
     /// Takes one frame, or what is here of a large body frame, or a whole message.
@@ -62,7 +63,8 @@ impl Session {
         }
         let payload_max = self.payload_max();
         if head.size as usize > payload_max {
-            return lost(head, &[], format_args!("{{frame_too_large,{},{payload_max}}}", head.size)).into();
+            let stated = payload_max - FRAME_OVERHEAD_BYTES;
+            return lost(head, &[], format_args!("{{frame_too_large,{},{stated}}}", head.size)).into();
         }
         let frame_bytes = head.frame_bytes();
         let Some(frame) = input.get(..frame_bytes) else {
@@ -82,10 +84,11 @@ impl Session {
         *input = &input[frame_bytes..];
         match (head.kind, head.channel) {
             (FRAME_HEARTBEAT, 0) if payload.is_empty() => Step::Again,
+            (FRAME_HEARTBEAT, _) if !payload.is_empty() => broken(head, payload, "unknown_frame").into(),
             (FRAME_METHOD, 0) => self.connection_method(payload, out).unwrap_or_else(Step::Failed),
             _ if matches!(self.phase, Phase::Closing { .. }) => Step::Again,
             (_, 0) | (FRAME_HEARTBEAT, _) => unexpected(head, payload).into(),
-            _ if self.phase != Phase::Running => self.out_of_turn().into(),
+            _ if self.phase != Phase::Running => unexpected(head, payload).into(),
             (FRAME_HEADER, channel) => self.header(channel, payload, out).unwrap_or_else(Step::Failed),
             (_, channel) => match self.body_piece(channel, payload) {
                 Ok(complete) => self.complete(channel, complete),
@@ -315,11 +318,8 @@ impl Session {
 
     /// Refuses a body frame before its bytes are here.
     fn expect_body(&mut self, head: FrameHead) -> Result<(), Failure> {
-        if head.channel == 0 {
+        if head.channel == 0 || self.phase != Phase::Running {
             return Err(unexpected(head, &[]));
-        }
-        if self.phase != Phase::Running {
-            return Err(self.out_of_turn());
         }
         match self.channels.get_mut(head.channel) {
             Some(Channel::Body(message)) if head.size as usize > message.missing() => Err(overflow(message)),
@@ -411,32 +411,45 @@ fn malformed(payload: &[u8], error: Malformed) -> Failure {
         (Ok(class), Ok(method)) => MethodId { class, method },
         _ => MethodId::default(),
     };
-    let code = match error {
-        Malformed::UnknownMethod { .. } => ReplyCode::NotImplemented,
-        _ => ReplyCode::SyntaxError,
+    let failure = match error {
+        Malformed::UnknownMethod { .. } => Failure::new(ReplyCode::NotImplemented, error),
+        Malformed::Truncated | Malformed::Trailing(_) => {
+            Failure::new(ReplyCode::FrameError, format_args!("cannot decode <<{}>>: {error}", octets(reader.rest())))
+        }
+        Malformed::NotUtf8 => Failure::new(ReplyCode::FrameError, "Malformed UTF-8 in shortstr"),
+        Malformed::UnknownFieldType(_) | Malformed::TooDeep | Malformed::UnknownProperties(_) => {
+            Failure::new(ReplyCode::SyntaxError, error)
+        }
     };
-    Failure::new(code, error).by(cause)
+    failure.by(cause)
 }
 
 fn unexpected(head: FrameHead, payload: &[u8]) -> Failure {
-    Failure::new(ReplyCode::UnexpectedFrame, frame_text(head, payload, "unexpected_frame"))
+    Failure::new(ReplyCode::UnexpectedFrame, frame_text(head, payload))
+}
+
+fn broken(head: FrameHead, payload: &[u8], why: impl std::fmt::Display) -> Failure {
+    Failure::new(ReplyCode::FrameError, format_args!("{}: {why}", frame_text(head, payload)))
 }
 
 /// A frame whose borders cannot be trusted: nothing behind it can be read.
 fn lost(head: FrameHead, payload: &[u8], why: impl std::fmt::Display) -> Failure {
-    Failure { deaf: true, ..Failure::new(ReplyCode::FrameError, frame_text(head, payload, why)) }
+    Failure { deaf: true, ..broken(head, payload, why) }
 }
 
-/// RabbitMQ's words: `type 3, first 16 octets = <<"…">>: {frame_too_large,…}`.
-fn frame_text(head: FrameHead, payload: &[u8], why: impl std::fmt::Display) -> String {
-    const SHOWN: usize = 16;
-    let mut text = format!("type {}, ", head.kind);
-    text.push_str(if payload.len() > SHOWN { "first 16" } else { "all" });
-    text.push_str(" octets = <<");
-    for (at, octet) in payload.iter().take(SHOWN).enumerate() {
+const OCTETS_SHOWN: usize = 16;
+
+/// RabbitMQ's words for a frame: `type 3, first 16 octets = <<…>>`.
+fn frame_text(head: FrameHead, payload: &[u8]) -> String {
+    let which = if payload.len() > OCTETS_SHOWN { "first 16" } else { "all" };
+    format!("type {}, {which} octets = <<{}>>", head.kind, octets(payload))
+}
+
+fn octets(bytes: &[u8]) -> String {
+    let mut text = String::new();
+    for (at, octet) in bytes.iter().take(OCTETS_SHOWN).enumerate() {
         // Writing to a String cannot fail.
         _ = write!(text, "{}{octet}", if at == 0 { "" } else { "," });
     }
-    _ = write!(text, ">>: {why}");
     text
 }
