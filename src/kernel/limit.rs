@@ -35,6 +35,11 @@ pub const REPLY_BUFFER_BYTES_MAX: usize = 1024 * 1024;
 
 /// Longest line of service output kept as one log record, in bytes; the rest of the line is cut and the record says so.
 pub const OUTPUT_LINE_BYTES_MAX: usize = 64 * 1024;
+/// Output kept of one instance, in bytes a second (a line costs 64 beside its text), after a burst of four times that. What is
+/// beyond is read, so that the service never waits, dropped and counted.
+pub const OUTPUT_BYTES_PER_SECOND_MAX: u32 = 2 * 1024 * 1024;
+/// Console lines kept of one instance, in bytes; older ones are evicted.
+pub const CONSOLE_BYTES_MAX: usize = 1024 * 1024;
 
 /// Request line and fields of one request on `control`, in bytes; 431 beyond.
 pub const CONTROL_HEADER_BYTES_MAX: usize = 64 * 1024;

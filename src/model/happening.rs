@@ -35,6 +35,12 @@ pub enum What {
         instance: InstanceName,
         after_ms: u64,
     },
+    /// It ended because it was asked to, or its work was done.
+    InstanceStopped {
+        service: ServiceName,
+        instance: InstanceName,
+        reason: Arc<str>,
+    },
     InstanceExited {
         service: ServiceName,
         instance: InstanceName,
@@ -93,6 +99,7 @@ impl What {
             What::ServiceDetached { .. } => "service.detached",
             What::InstanceStarting { .. } => "instance.starting",
             What::InstanceReady { .. } => "instance.ready",
+            What::InstanceStopped { .. } => "instance.stopped",
             What::InstanceExited { .. } => "instance.exited",
             What::InstanceDegraded { .. } => "instance.degraded",
             What::InstanceFailing { .. } => "instance.failing",
@@ -120,6 +127,7 @@ impl What {
             | What::ServiceDetached { .. }
             | What::InstanceStarting { .. }
             | What::InstanceReady { .. }
+            | What::InstanceStopped { .. }
             | What::DefinitionChanged { .. } => Severity::INFO,
         }
     }
@@ -131,6 +139,7 @@ impl What {
             | What::ServiceDetached { service, .. }
             | What::InstanceStarting { service, .. }
             | What::InstanceReady { service, .. }
+            | What::InstanceStopped { service, .. }
             | What::InstanceExited { service, .. }
             | What::InstanceDegraded { service, .. }
             | What::InstanceFailing { service, .. }
@@ -154,6 +163,7 @@ impl What {
             What::ServiceDetached { service, instance, reason } => format!("{service} lost {instance}: {reason}"),
             What::InstanceStarting { instance, pid, .. } => format!("{instance} starting, pid {pid}"),
             What::InstanceReady { instance, after_ms, .. } => format!("{instance} ready after {after_ms} ms"),
+            What::InstanceStopped { instance, reason, .. } => format!("{instance} {reason}"),
             What::InstanceExited { instance, status, next, .. } => format!("{instance} exited {status}; {next}"),
             What::InstanceDegraded { instance, reason, .. } => format!("{instance} degraded: {reason}"),
             What::InstanceFailing { instance, reason, .. } => format!("{instance} failing: {reason}"),

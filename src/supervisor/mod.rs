@@ -1,85 +1,38 @@
-//! Engine: runs services as processes.
+//! Engine: runs services as processes, captures what they print, restarts what ends, and lets nothing outlive reactor.
+//!
+//! ```text
+//!   definitions ──▶ fleet ──▶ one task per instance ──▶ core: what happens next (pure)
+//!                    │            │    │    │
+//!                  graph        probe  │   output ──▶ console, log records
+//!            (who waits for whom)   process ══ guard ── the program and all its descendants
+//! ```
+//!
+//! Knows nothing of brokers, HTTP routing or files of configuration: it is given definitions, writes to the registry which
+//! instances exist and where they answer, and asks [`Doors`] how a program reaches this reactor.
+//!
+//! Invariants: never two live processes for one instance; "stopped" means that no descendant is left; a service never waits for
+//! its output to be read; `kill -9` of reactor leaves nothing running after two seconds.
 
+mod board;
 mod console;
+mod core;
 mod env;
+mod fleet;
+mod graph;
+mod guard;
+mod instance;
+mod line;
+mod output;
+mod platform;
+mod port;
+mod probe;
+mod process;
+mod restart;
+mod usage;
 mod view;
 
 pub use console::{Console, ConsoleLine, ConsolePage, LineKind};
 pub use env::{Connections, Doors, Identity};
+pub use fleet::{Command, Supervisor, SupervisorConfig};
+pub use guard::{guard_command, guard_main};
 pub use view::{InstanceView, Origin, ServiceView, StartTimes, Variable};
-
-use crate::kernel::{Clock, Drain};
-use crate::model::refusal::Refusal;
-use crate::model::service_spec::ServiceSpec;
-use crate::registry::Registry;
-use std::ffi::OsString;
-use std::sync::Arc;
-
-pub struct SupervisorConfig {
-    /// The program and arguments that run [`guard_main`]: reactor itself with a hidden subcommand.
-    pub guard: Vec<OsString>,
-    pub doors: Arc<dyn Doors>,
-}
-
-/// The guard's `main`: `arguments` are those after the hidden subcommand. The process exits with what this returns.
-/// Called before anything else of the program is set up: no runtime, no logging.
-pub fn guard_main(_arguments: &[OsString]) -> i32 {
-    0
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Command {
-    Start,
-    Stop,
-    Restart,
-}
-
-pub struct Supervisor {
-    _config: SupervisorConfig,
-}
-
-impl Supervisor {
-    pub fn new(config: SupervisorConfig, _registry: Arc<Registry>, _clock: Clock, _drain: Drain) -> Arc<Self> {
-        Arc::new(Supervisor { _config: config })
-    }
-
-    /// Makes the running services those of `specs`: new ones start, gone ones stop, changed ones restart, unchanged ones keep
-    /// their process. Nothing happens if any of them is refused. Needs a tokio runtime.
-    pub fn apply(&self, _specs: Vec<ServiceSpec>) -> Result<(), Refusal> {
-        Ok(())
-    }
-
-    /// To every instance of `service`, or to the one named. Returns at once; the views show the progress.
-    pub fn command(&self, _service: &str, _instance: Option<&str>, _command: Command) -> Result<(), Refusal> {
-        Ok(())
-    }
-
-    pub fn start(&self, service: &str) -> Result<(), Refusal> {
-        self.command(service, None, Command::Start)
-    }
-
-    pub fn stop(&self, service: &str) -> Result<(), Refusal> {
-        self.command(service, None, Command::Stop)
-    }
-
-    pub fn restart(&self, service: &str) -> Result<(), Refusal> {
-        self.command(service, None, Command::Restart)
-    }
-
-    pub fn services(&self) -> Vec<ServiceView> {
-        Vec::new()
-    }
-
-    /// Page through it with [`Console::page`], wait with [`Console::changes`].
-    pub fn console(&self, _service: &str, _instance: &str) -> Option<Arc<Console>> {
-        None
-    }
-
-    /// The variables reactor and the definition set for an instance, secrets masked.
-    pub fn environment(&self, _service: &str, _instance: &str) -> Option<Vec<Variable>> {
-        None
-    }
-
-    /// Stops everything, dependants before what they depend on; returns when no process is left. Cutting the drain kills.
-    pub async fn shutdown(&self) {}
-}
