@@ -27,6 +27,7 @@ use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use tokio::process::{ChildStderr, ChildStdout};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
@@ -86,8 +87,9 @@ impl Slot {
         let console = Arc::new(Console::new(CONSOLE_BYTES_MAX));
         let view = InstanceView {
             name: name.clone(),
-            state: InstanceState::Stopped,
-            reason: Arc::from(""),
+            // Until its task has looked around.
+            state: if spec.autostart { InstanceState::Starting } else { InstanceState::Stopped },
+            reason: Arc::from("about to start"),
             pid: None,
             port: None,
             http: None,
@@ -149,7 +151,9 @@ impl Slot {
 struct Running {
     run: u64,
     process: Process,
-    pumps: [JoinHandle<()>; 2],
+    /// Read once the start was told, so that no line of the program stands before it.
+    unread: Option<(ChildStdout, ChildStderr)>,
+    pumps: Vec<JoinHandle<()>>,
 }
 
 type ProbeAnswer = (u64, Result<SocketAddr, Arc<str>>);
@@ -268,7 +272,10 @@ impl Worker {
     async fn reported(&mut self, report: Report) {
         let Some(run) = self.running.as_ref().map(|running| running.run) else { return };
         match report {
-            Report::Spawned(pid) => self.give(Input::Spawned { run, pid }),
+            Report::Spawned(pid) => {
+                self.give(Input::Spawned { run, pid });
+                self.read_output();
+            }
             Report::Exited(exit) => self.give(Input::Exited { run, exit }),
             Report::NotSpawned(why) => {
                 self.finish_run().await;
@@ -344,18 +351,24 @@ impl Worker {
             Launch { program: prepared.program, arguments: prepared.arguments, cwd: self.spec.cwd.clone(), env: prepared.env };
         self.output = Arc::new(Output::new(self.shared.clock.clone(), identity, self.slot.console.clone()));
         let started = process::launch(&self.shared.guard, &launch)?;
-        let (stdout, stderr) = (self.output.clone(), self.output.clone());
-        let pumps = [
-            self.shared.tasks.spawn("stdout", async move { stdout.pump(started.stdout, LineKind::Stdout).await }),
-            self.shared.tasks.spawn("stderr", async move { stderr.pump(started.stderr, LineKind::Stderr).await }),
-        ];
         let mut shown = self.slot.lock();
         shown.env = prepared.shown;
         shown.guard_pid = started.process.guard_pid();
         shown.view.port = self.port;
         drop(shown);
-        self.running = Some(Running { run, process: started.process, pumps });
+        let unread = Some((started.stdout, started.stderr));
+        self.running = Some(Running { run, process: started.process, unread, pumps: Vec::new() });
         Ok(())
+    }
+
+    fn read_output(&mut self) {
+        let Some(running) = &mut self.running else { return };
+        let Some((stdout, stderr)) = running.unread.take() else { return };
+        let (out, err) = (self.output.clone(), self.output.clone());
+        running.pumps = vec![
+            self.shared.tasks.spawn("stdout", async move { out.pump(stdout, LineKind::Stdout).await }),
+            self.shared.tasks.spawn("stderr", async move { err.pump(stderr, LineKind::Stderr).await }),
+        ];
     }
 
     fn choose_port(&self) -> Result<Option<u16>, Arc<str>> {

@@ -252,7 +252,8 @@ struct Dropped {
 }
 
 const BURST: i64 = 4 * OUTPUT_BYTES_PER_SECOND_MAX as i64;
-const RESUME_AT: i64 = OUTPUT_BYTES_PER_SECOND_MAX as i64;
+/// Less than a console holds, so that it always shows where something was left out.
+const RESUME_AT: i64 = OUTPUT_BYTES_PER_SECOND_MAX as i64 / 4;
 
 impl Budget {
     fn new(now: Instant) -> Self {

@@ -3,4 +3,5 @@
 mod cli_config;
 mod cli_up;
 mod doors;
+mod supervisor_process;
 mod support;
