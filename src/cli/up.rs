@@ -3,6 +3,7 @@
 use super::args::UpArguments;
 use super::{Outcome, check, print};
 use crate::node::config::{self, Resolved};
+use crate::node::logs;
 use crate::node::{Node, Signals, StartError, Style};
 
 pub fn run(arguments: UpArguments) -> Outcome {
@@ -11,6 +12,7 @@ pub fn run(arguments: UpArguments) -> Outcome {
         Ok(resolved) => resolved,
         Err(problems) => return check::report(&problems),
     };
+    logs::install(&resolved.config.log);
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {

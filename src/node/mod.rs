@@ -10,6 +10,8 @@ mod busy;
 pub mod config;
 mod doors;
 mod files;
+pub mod logs;
+mod metrics;
 mod sampler;
 mod signals;
 mod start;

@@ -8,10 +8,12 @@ use super::doors::{DoorServer, Shared};
 use super::files;
 use super::sampler;
 use super::signals::Signals;
+use crate::control::Scope;
 use crate::kernel::Clock;
 use crate::model::config::{Config, PortName, PortSetting};
 use crate::model::door::{Door, DoorCounts, DoorState, Doors};
 use crate::model::identity::Principal;
+use crate::model::refusal::Refusal;
 use crate::net::{self, Acceptor, BindPlan, Bound, Failure};
 use std::fmt;
 use std::sync::Arc;
@@ -69,7 +71,7 @@ impl fmt::Display for StartError {
 impl Node {
     /// Must be called on a tokio runtime.
     pub async fn start(resolved: Resolved) -> Result<Node, StartError> {
-        let Resolved { config, services, mut warnings } = resolved;
+        let Resolved { config, services, definitions, mut warnings } = resolved;
         let open_files = files::raise_open_files();
         let clock = Clock::system();
         let (bound, doors) = bind_doors(&config, &mut warnings)?;
@@ -78,7 +80,9 @@ impl Node {
         let engines = Arc::new(plans.build()?);
         let names = services.iter().map(|spec| spec.name.to_string()).collect();
         let configuration = Principal::configuration();
-        engines.definitions.set_services(services, &configuration).map_err(|refusal| StartError::Fault(refusal.to_string()))?;
+        let refused = |refusal: Refusal| StartError::Fault(format!("cannot define what the configuration says: {refusal}"));
+        engines.definitions.apply(&definitions, Scope::Named, &configuration).map_err(refused)?;
+        engines.definitions.set_services(services, &configuration).map_err(refused)?;
 
         let acceptor = Acceptor {
             clock: clock.clone(),

@@ -10,6 +10,7 @@ mod resolve;
 mod services;
 pub mod settings;
 mod sources;
+mod spaces;
 
 pub use problem::{Origin, Problem, nearest};
 pub use reader::FileText;

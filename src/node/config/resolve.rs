@@ -7,12 +7,14 @@ use crate::model::config::{
     AccessMode, AccessSettings, Bind, Config, GatewaySettings, Limits, LogFormat, LogSettings, PortName, PortSetting, Storage,
     TelemetrySettings, TlsFiles,
 };
+use crate::model::definitions::Definitions;
 use crate::model::service_spec::ServiceSpec;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 use toml_edit::{Document, Item};
+use tracing_subscriber::filter::EnvFilter;
 
 /// Everything the answer depends on.
 #[derive(Clone, Debug, Default)]
@@ -49,66 +51,85 @@ pub struct Resolved {
     pub config: Config,
     /// `[services.NAME]`, in the order of the file.
     pub services: Vec<ServiceSpec>,
+    /// `[spaces.NAME]`.
+    pub definitions: Definitions,
     /// Not wrong, but worth a line.
     pub warnings: Vec<String>,
 }
 
 /// Sections of the file that hold definitions rather than settings.
-pub const DEFINITION_SECTIONS: &[&str] = &["services"];
+pub const DEFINITION_SECTIONS: &[&str] = &["services", "spaces"];
+
+/// What the file says should exist.
+#[derive(Default)]
+struct Wanted {
+    services: Vec<ServiceSpec>,
+    definitions: Definitions,
+}
 
 type Values = BTreeMap<&'static str, (Parsed, Origin)>;
 
 pub fn resolve(inputs: &Inputs) -> Result<Resolved, Vec<Problem>> {
     let mut values: Values = SETTINGS.iter().map(|row| (row.path, (row.default_value(), Origin::Default))).collect();
-    let (mut problems, mut services) = (Vec::new(), Vec::new());
+    let (mut problems, mut wanted) = (Vec::new(), Wanted::default());
     if let Some(file) = &inputs.file {
         let mut reading = Reading { file, variables: &inputs.variables, problems: Vec::new() };
-        services = from_file(&mut reading, &mut values);
+        wanted = from_file(&mut reading, &mut values);
         problems.append(&mut reading.problems);
     }
     from_variables(&inputs.variables, &mut values, &mut problems);
     from_flags(&inputs.flags, &mut values, &mut problems);
     let config = build(inputs, &values, &mut problems);
-    if problems.is_empty() { Ok(Resolved { warnings: warnings(&config), config, services }) } else { Err(problems) }
+    check_filter(&values, &mut problems);
+    if problems.is_empty() {
+        Ok(Resolved { warnings: warnings(&config), config, services: wanted.services, definitions: wanted.definitions })
+    } else {
+        Err(problems)
+    }
 }
 
-fn from_file(reading: &mut Reading<'_>, values: &mut Values) -> Vec<ServiceSpec> {
+fn from_file(reading: &mut Reading<'_>, values: &mut Values) -> Wanted {
     let document = match Document::parse(reading.file.text.clone()) {
         Ok(document) => document,
         Err(error) => {
             let what = format!("this is not TOML: {}", error.message().trim().replace('\n', ", "));
             let origin = reading.origin(error.span());
             reading.problems.push(Problem::new(origin, "", what));
-            return Vec::new();
+            return Wanted::default();
         }
     };
-    let mut services = Vec::new();
+    let mut wanted = Wanted::default();
     for (name, item) in document.iter() {
-        if name == "services" {
-            services = super::services::read(reading, item);
-            continue;
-        }
-        let span = document.as_table().key(name).and_then(toml_edit::Key::span);
-        let is_section = SETTINGS.iter().any(|row| row.path.split_once('.').is_some_and(|(section, _)| section == name));
-        match (Setting::find(name), item.as_table_like()) {
-            (Some(setting), _) => from_item(reading, values, setting, item),
-            // `auth = "dev"` is short for `auth.mode = "dev"`.
-            (None, None) if name == "auth" => {
-                let mode = Setting::find("auth.mode").expect("a row of the table");
-                from_item(reading, values, mode, item);
-            }
-            (None, Some(table)) if is_section => from_section(reading, values, name, table),
-            (None, None) if is_section => {
-                reading.problem(span, name, "must be a section", format!("Write it as [{name}] with its keys below."));
-            }
-            (None, _) => {
-                let mut known: Vec<&str> = SETTINGS.iter().map(|row| row.path.split('.').next().unwrap_or(row.path)).collect();
-                known.extend(DEFINITION_SECTIONS);
-                reading.problem(span, name, "is not a known key", meant(name, &known));
-            }
+        match name {
+            "services" => wanted.services = super::services::read(reading, item),
+            "spaces" => wanted.definitions = super::spaces::read(reading, item),
+            name => from_top(reading, values, &document, name, item),
         }
     }
-    services
+    wanted
+}
+
+/// One setting or section at the top of the file.
+fn from_top(reading: &mut Reading<'_>, values: &mut Values, document: &Document<String>, name: &str, item: &Item) {
+    let span = document.as_table().key(name).and_then(toml_edit::Key::span);
+    let is_section = SETTINGS.iter().any(|row| row.path.split_once('.').is_some_and(|(section, _)| section == name));
+    match (Setting::find(name), item.as_table_like()) {
+        (Some(setting), _) => from_item(reading, values, setting, item),
+        // `auth = "dev"` is short for `auth.mode = "dev"`.
+        (None, None) if name == "auth" => {
+            let mode = Setting::find("auth.mode").expect("a row of the table");
+            from_item(reading, values, mode, item);
+        }
+        (None, Some(table)) if is_section => from_section(reading, values, name, table),
+        (None, None) if is_section => {
+            reading.problem(span, name, "must be a section", format!("Write it as [{name}] with its keys below."));
+        }
+        (None, _) => {
+            let mut known: Vec<&str> = SETTINGS.iter().map(|row| row.path.split('.').next().unwrap_or(row.path)).collect();
+            known.extend(DEFINITION_SECTIONS);
+            reading.problem(span, name, "is not a known key", meant(name, &known));
+        }
+    }
 }
 
 fn from_section(reading: &mut Reading<'_>, values: &mut Values, section: &str, table: &dyn toml_edit::TableLike) {
@@ -361,6 +382,14 @@ fn gateway(view: &View<'_>, problems: &mut Vec<Problem>) -> GatewaySettings {
     }
 }
 
+fn check_filter(values: &Values, problems: &mut Vec<Problem>) {
+    let view = View(values);
+    if let Err(error) = EnvFilter::try_new(view.text("log.filter")) {
+        let problem = Problem::new(view.origin("log.filter"), "log.filter", format!("is no filter: {error}"));
+        problems.push(problem.fix("Use a level such as \"info\", or \"target=level\" with commas between."));
+    }
+}
+
 fn warnings(config: &Config) -> Vec<String> {
     let mut warnings = Vec::new();
     if !config.bind.is_loopback() && config.access.mode == AccessMode::Dev {
@@ -457,6 +486,39 @@ mod tests {
         assert_eq!(warnings("bind = \"all\""), 1);
         assert_eq!(warnings("bind = \"all\"\nauth = \"required\""), 0);
         assert_eq!(warnings("bind = [\"127.0.0.1\"]"), 0);
+    }
+
+    #[test]
+    fn the_annotated_file_is_the_defaults_as_it_is_and_with_every_line_taken_in() {
+        let defaults = resolve(&Inputs { file: None, ..inputs("", &[], Flags::default()) }).expect("fine").config;
+        let annotated = include_str!("../../../assets/reactor.toml");
+        let is_setting = |line: &str| {
+            let key = line.split(" = ").next().unwrap_or_default();
+            line.starts_with('[') || (line.contains(" = ") && key.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'))
+        };
+        let taken_in: Vec<&str> =
+            annotated.lines().map(|line| line.strip_prefix("# ").filter(|line| is_setting(line)).unwrap_or(line)).collect();
+        for text in [annotated.to_owned(), taken_in.join("\n")] {
+            let resolved = resolve(&inputs(&text, &[], Flags::default())).unwrap_or_else(|problems| panic!("{problems:#?}"));
+            assert_eq!(Config { file: None, ..resolved.config }, defaults);
+            assert_eq!(resolved.services.len(), 1);
+        }
+    }
+
+    #[test]
+    fn spaces_hold_exchanges_queues_and_bindings() {
+        let toml = "[spaces.staging]\n[spaces.\"/\".queues.work]\narguments = { x-max-length = 5 }\n[spaces.\"/\".exchanges.prices]\n\
+            type = \"fanout\"\n[[spaces.\"/\".bindings]]\nsource = \"prices\"\nqueue = \"work\"";
+        let definitions = resolve(&inputs(toml, &[], Flags::default())).expect("fine").definitions;
+        let default = &definitions.spaces["/"];
+        assert_eq!((default.queues.len(), default.exchanges.len(), default.bindings.len()), (1, 1, 1));
+        assert!(definitions.spaces.contains_key("staging"));
+        let wrong = problems("[spaces.a.exchanges.x]\ntype = \"odd\"\n[[spaces.a.bindings]]\nsorce = \"x\"", &[]);
+        for part in
+            ["spaces.a.exchanges.x.type is \"odd\"", "spaces.a.bindings[0].sorce is not a known key", "[0].source is missing"]
+        {
+            assert!(wrong.iter().any(|problem| problem.contains(part)), "{part} not in {wrong:#?}");
+        }
     }
 
     #[test]

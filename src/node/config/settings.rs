@@ -103,13 +103,13 @@ pub const SETTINGS: &[Setting] = &[
     row("gateway.hold_ms", Kind::Count(0, 60_000), "2000", "how long a call waits for a service that has just left"),
     row("gateway.tls_certificate", Kind::Text, "", "PEM certificate chain; empty: a self-signed one is made"),
     row("gateway.tls_key", Kind::Text, "", "PEM private key of the certificate"),
-    row("telemetry.spans_bytes_max", Kind::Bytes(MIB, 64 * GIB), "128MiB", "memory for spans; the oldest go first"),
-    row("telemetry.logs_bytes_max", Kind::Bytes(MIB, 64 * GIB), "64MiB", "memory for log records"),
+    row("telemetry.spans_bytes_max", Kind::Bytes(MIB, 64 * GIB), "256MiB", "memory for spans; the oldest go first"),
+    row("telemetry.logs_bytes_max", Kind::Bytes(MIB, 64 * GIB), "128MiB", "memory for log records"),
     row("telemetry.metrics_bytes_max", Kind::Bytes(MIB, 64 * GIB), "64MiB", "memory for metric points"),
     row(
         "telemetry.spans_per_second_max",
         Kind::Count(0, 10_000_000),
-        "2000",
+        "5000",
         "own spans a second above which whole traces are sampled",
     ),
     row("telemetry.infer_parents", Kind::Flag, "true", "join the traces of programs that send no traceparent"),
@@ -271,6 +271,38 @@ mod tests {
         variables.sort();
         variables.dedup();
         assert_eq!(variables.len(), SETTINGS.len());
+    }
+
+    /// `section.key` and default of every setting line of the annotated file, commented out or not.
+    fn annotated() -> Vec<(String, String)> {
+        let (mut section, mut found) = (String::new(), Vec::new());
+        for line in include_str!("../../../assets/reactor.toml").lines() {
+            if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+                section = format!("{name}.");
+            }
+            let line = line.trim_start_matches("# ");
+            if let Some((key, rest)) = line.split_once(" = ")
+                && key.bytes().all(|b| b.is_ascii_lowercase() || b == b'_')
+            {
+                let value = rest.split(" #").next().unwrap_or(rest).trim();
+                found.push((format!("{section}{key}"), value.trim_matches('"').to_owned()));
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn the_annotated_file_shows_every_setting_with_its_default_and_nothing_else() {
+        let annotated = annotated();
+        for setting in SETTINGS {
+            let shown = annotated.iter().find(|(path, _)| path == setting.path).map(|(_, value)| value.as_str());
+            assert_eq!(shown, Some(setting.default), "{}", setting.path);
+        }
+        for (path, _) in annotated.iter().filter(|(path, _)| !path.starts_with("services.")) {
+            let is_definition =
+                ["source", "queue", "routing_key", "arguments", "type"].iter().any(|key| path.ends_with(&format!(".{key}")));
+            assert!(Setting::find(path).is_some() || is_definition, "{path} is no setting");
+        }
     }
 
     #[test]
