@@ -16,6 +16,7 @@
 mod engine;
 pub mod live;
 pub mod query;
+mod store;
 pub mod traffic;
 pub mod view;
 

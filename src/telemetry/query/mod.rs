@@ -1,4 +1,9 @@
-//! What can be asked.
+//! What can be asked, and the answers: the query language and its evaluation over the store.
+
+mod filter;
+mod lang;
+pub mod logs;
+mod pattern;
 
 use crate::model::refusal::{Refusal, RefusalKind};
 
@@ -72,5 +77,42 @@ impl std::error::Error for QueryError {}
 impl From<QueryError> for Refusal {
     fn from(error: QueryError) -> Self {
         Refusal::new(RefusalKind::Invalid, format!("at character {}: {}", error.position + 1, error.what)).hint(error.next)
+    }
+}
+
+/// A half-open range of time.
+#[derive(Clone, Copy, Debug)]
+pub struct Range {
+    pub from_ns: u64,
+    pub to_ns: u64,
+}
+
+impl Range {
+    pub fn of(from_us: Option<u64>, to_us: Option<u64>) -> Self {
+        Range {
+            from_ns: from_us.map_or(0, |us| us.saturating_mul(1_000)),
+            to_ns: to_us.map_or(u64::MAX, |us| us.saturating_mul(1_000)),
+        }
+    }
+
+    pub fn has(&self, at_ns: u64) -> bool {
+        (self.from_ns..self.to_ns).contains(&at_ns)
+    }
+
+    /// Whether any of `first..=last` may be inside.
+    pub fn overlaps(&self, first_ns: u64, last_ns: u64) -> bool {
+        first_ns < self.to_ns && last_ns >= self.from_ns
+    }
+
+    /// Whether all of `first..=last` is inside.
+    pub fn holds(&self, first_ns: u64, last_ns: u64) -> bool {
+        self.has(first_ns) && self.has(last_ns)
+    }
+}
+
+fn row_limit(wish: usize) -> usize {
+    match wish {
+        0 => 200,
+        wish => wish.min(ROWS_MAX),
     }
 }
