@@ -185,6 +185,7 @@ pub struct Span {
     pub name: Arc<str>,
     pub kind: SpanKind,
     pub start_ns: u64,
+    /// 0 while it has not ended.
     pub end_ns: u64,
     pub status: SpanStatus,
     pub resource: Arc<Resource>,

@@ -61,7 +61,7 @@ fn compile_field(field: Field) -> Result<LogTest, QueryError> {
 }
 
 /// Ids are shown by their first characters, so those are enough to find them.
-fn prefix(test: Test) -> Test {
+pub fn prefix(test: Test) -> Test {
     match &test {
         Test::Is(pattern) => match pattern.literal() {
             Some(literal) => Test::Is(Pattern::word(&format!("{literal}*"))),

@@ -1,9 +1,11 @@
 //! What can be asked, and the answers: the query language and its evaluation over the store.
 
+pub mod assemble;
 mod filter;
 mod lang;
 pub mod logs;
 mod pattern;
+pub mod traces;
 
 use crate::model::refusal::{Refusal, RefusalKind};
 

@@ -44,7 +44,10 @@ fn span(proto: proto::Span, resource: &Arc<Resource>, scope: &Arc<str>) -> Resul
         kind: kind(proto.kind),
         start_ns: proto.start_time_unix_nano,
         // A stepped clock may end a span before it began; it then took no time rather than centuries.
-        end_ns: proto.end_time_unix_nano.max(proto.start_time_unix_nano),
+        end_ns: match proto.end_time_unix_nano {
+            0 => 0,
+            end => end.max(proto.start_time_unix_nano),
+        },
         status: status(proto.status),
         resource: resource.clone(),
         scope: scope.clone(),
