@@ -5,6 +5,7 @@ mod filter;
 mod lang;
 pub mod logs;
 mod pattern;
+pub mod series;
 pub mod traces;
 
 use crate::model::refusal::{Refusal, RefusalKind};

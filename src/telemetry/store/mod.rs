@@ -4,5 +4,7 @@ pub mod logs;
 pub mod names;
 pub mod origin;
 pub mod pack;
+pub mod points;
+pub mod series;
 pub mod share;
 pub mod traces;
