@@ -1,20 +1,38 @@
 //! The live feed without its socket: what a browser subscribed to, how far it has acknowledged, what it gets next.
 //!
 //! A [`Session`] is one WebSocket's subscriptions. The server keeps a cursor per subscription and no rows: a delta is made when
-//! the last one was acknowledged, so a frozen tab costs nothing.
+//! the last one was acknowledged, so a frozen tab costs nothing and what it missed is counted exactly.
 //!
 //! ```text
-//!   session.subscribe(…)   then, whenever session.ready() resolves:  while let Some(frame) = session.poll(now) { send }
+//!   set / remove ──▶ state maps: last value of each key, with the version of its last change
+//!   store, rings ──▶ streams: rows with sequence numbers, read from a position by a tail
+//!
+//!   session.subscribe(…)   then, whenever session.ready() resolves:  while let Some(delta) = session.poll(now) { send }
 //!   on {op: ack}           session.ack(id, cursor)
 //! ```
 
+mod ring;
+mod session;
+mod state;
+
+pub use ring::{RingRow, RingStream};
+pub use session::Session;
+
 use super::query::QueryError;
-use crate::kernel::{Clock, Instant};
-use crate::model::refusal::Refusal;
+use crate::kernel::Clock;
+use crate::model::refusal::{Refusal, RefusalKind};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use state::StateMap;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use tokio::sync::watch;
+
+/// Rows of one delta at most; what is older is skipped and counted.
+pub const ROWS_PER_DELTA_MAX: usize = 500;
+/// Bytes of rows in one delta at most, save that there is always one row.
+pub const DELTA_BYTES_MAX: usize = 1024 * 1024;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -32,6 +50,8 @@ pub enum Channel {
     Happenings,
     Console,
 }
+
+const CHANNELS: usize = 12;
 
 impl Channel {
     /// Whether it is a last-value map; the others are streams of rows.
@@ -56,7 +76,7 @@ pub struct Subscribe {
     /// Continue after this row or version; `null` starts at the live end.
     #[serde(default)]
     pub cursor: Option<u64>,
-    /// Matching rows before the live end to begin with.
+    /// Matching rows before the live end to begin with, if there is no cursor.
     #[serde(default)]
     pub backfill: Option<usize>,
 }
@@ -69,6 +89,14 @@ pub enum Delta {
     Rows { id: u64, cursor: u64, rows: Vec<Box<RawValue>>, skipped: u64, evicted: u64 },
 }
 
+impl Delta {
+    pub fn cursor(&self) -> u64 {
+        match self {
+            Delta::State { cursor, .. } | Delta::Rows { cursor, .. } => *cursor,
+        }
+    }
+}
+
 /// Why a subscription is refused.
 #[derive(Clone, Debug)]
 pub enum SubscribeError {
@@ -76,50 +104,109 @@ pub enum SubscribeError {
     Refused(Refusal),
 }
 
-#[derive(Debug)]
+impl From<QueryError> for SubscribeError {
+    fn from(error: QueryError) -> Self {
+        SubscribeError::Query(error)
+    }
+}
+
+/// Rows that a browser can follow.
+pub trait Stream: Send + Sync {
+    /// Begins to follow the rows that `wish` asks for.
+    fn open(&self, wish: &Subscribe) -> Result<Box<dyn Tail>, SubscribeError>;
+}
+
+/// One follower's position. Dropping it ends the following.
+pub trait Tail: Send {
+    /// Everything matching after the position, newest `rows_max` rows and at most `bytes_max` bytes of them; moves the position to
+    /// the end.
+    fn read(&mut self, rows_max: usize, bytes_max: usize) -> Batch;
+}
+
+/// What a tail read.
+#[derive(Debug, Default)]
+pub struct Batch {
+    /// The last row considered.
+    pub cursor: u64,
+    /// Oldest first.
+    pub rows: Vec<Box<RawValue>>,
+    /// Matching rows that are older than these and still kept.
+    pub skipped: u64,
+    /// Matching rows that went before they could be read.
+    pub evicted: u64,
+}
+
 pub struct Live {
-    _clock: Clock,
+    clock: Clock,
+    states: Mutex<HashMap<Channel, StateMap>>,
+    streams: RwLock<HashMap<Channel, Arc<dyn Stream>>>,
+    /// Raised on every change of a channel; a session compares before it reads.
+    versions: [AtomicU64; CHANNELS],
+    changed: watch::Sender<u64>,
 }
 
 impl Live {
     pub fn new(clock: Clock) -> Arc<Self> {
-        Arc::new(Live { _clock: clock })
+        Arc::new(Live {
+            clock,
+            states: Mutex::default(),
+            streams: RwLock::default(),
+            versions: [const { AtomicU64::new(0) }; CHANNELS],
+            changed: watch::Sender::new(0),
+        })
     }
 
     /// Sets the value of `key` on a state channel. An equal value changes nothing and wakes nobody.
-    pub fn set(&self, _channel: Channel, _key: &str, _value: Arc<RawValue>) {}
+    pub fn set(&self, channel: Channel, key: &str, value: Arc<RawValue>) {
+        let changed = self.states().entry(channel).or_default().set(key, value);
+        self.touch_if(channel, changed);
+    }
 
-    pub fn remove(&self, _channel: Channel, _key: &str) {}
+    pub fn remove(&self, channel: Channel, key: &str) {
+        let changed = self.states().entry(channel).or_default().remove(key);
+        self.touch_if(channel, changed);
+    }
 
     /// Sets every key of the channel at once; keys not given are removed.
-    pub fn replace(&self, _channel: Channel, _values: BTreeMap<Arc<str>, Arc<RawValue>>) {}
+    pub fn replace(&self, channel: Channel, values: BTreeMap<Arc<str>, Arc<RawValue>>) {
+        let changed = self.states().entry(channel).or_default().replace(values);
+        self.touch_if(channel, changed);
+    }
+
+    /// Makes a stream available; its owner calls [`Live::touch`] when there are new rows.
+    pub fn register(&self, channel: Channel, stream: Arc<dyn Stream>) {
+        self.streams.write().unwrap_or_else(PoisonError::into_inner).insert(channel, stream);
+    }
+
+    /// Wakes sessions that follow the channel.
+    pub fn touch(&self, channel: Channel) {
+        self.versions[channel as usize].fetch_add(1, Ordering::Release);
+        self.changed.send_modify(|version| *version = version.wrapping_add(1));
+    }
 
     pub fn session(self: &Arc<Self>) -> Session {
-        Session { _live: self.clone() }
-    }
-}
-
-pub struct Session {
-    _live: Arc<Live>,
-}
-
-impl Session {
-    pub fn subscribe(&mut self, _wish: Subscribe) -> Result<(), SubscribeError> {
-        Ok(())
+        Session::new(self.clone())
     }
 
-    /// The browser has taken everything up to `cursor`; the next delta may be made.
-    pub fn ack(&mut self, _id: u64, _cursor: u64) {}
-
-    pub fn unsubscribe(&mut self, _id: u64) {}
-
-    /// The next delta that may be sent now, of whichever subscription. Call until `None`.
-    pub fn poll(&mut self, _now: Instant) -> Option<Delta> {
-        None
+    fn touch_if(&self, channel: Channel, changed: bool) {
+        if changed {
+            self.touch(channel);
+        }
     }
 
-    /// Resolves when [`Session::poll`] may have something.
-    pub async fn ready(&mut self) {
-        std::future::pending().await
+    fn states(&self) -> MutexGuard<'_, HashMap<Channel, StateMap>> {
+        self.states.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn version(&self, channel: Channel) -> u64 {
+        self.versions[channel as usize].load(Ordering::Acquire)
+    }
+
+    fn open(&self, wish: &Subscribe) -> Result<Box<dyn Tail>, SubscribeError> {
+        let streams = self.streams.read().unwrap_or_else(PoisonError::into_inner);
+        match streams.get(&wish.channel) {
+            Some(stream) => stream.open(wish),
+            None => Err(SubscribeError::Refused(Refusal::new(RefusalKind::NotFound, "this channel has no rows in this process"))),
+        }
     }
 }

@@ -1,10 +1,10 @@
 //! What can be asked, and the answers: the query language and its evaluation over the store.
 
 pub mod assemble;
-mod filter;
-mod lang;
+pub(in crate::telemetry) mod filter;
+pub(in crate::telemetry) mod lang;
 pub mod logs;
-mod pattern;
+pub(in crate::telemetry) mod pattern;
 pub mod series;
 pub mod traces;
 
