@@ -20,6 +20,7 @@ pub(super) enum Ahead<'a> {
 
 /// `ahead` starts behind the method frame, which takes `method_bytes`.
 // HOT
+#[inline]
 pub(super) fn look<'a>(ahead: &'a [u8], channel: u16, payload_max: usize, body_max: u64, method_bytes: usize) -> Ahead<'a> {
     let wait = |frame_bytes: usize| match method_bytes + frame_bytes <= WAITED_FOR_BYTES_MAX {
         true => Ahead::Wait { frame_bytes },

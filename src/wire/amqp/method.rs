@@ -33,6 +33,28 @@ pub trait Encode {
     fn write(&self, out: &mut Vec<u8>);
 }
 
+/// Reading of one row's arguments.
+trait Arguments<'a>: Sized {
+    fn read(reader: &mut Reader<'a>) -> Result<Self, Malformed>;
+}
+
+/// Decodes the payload of a method frame if it is a `basic.publish`, without the detour over [`Method`].
+// HOT
+#[inline]
+pub(super) fn publish<'a>(payload: &'a [u8]) -> Option<BasicPublish<'a>> {
+    let [0, 60, 0, 40, arguments @ ..] = payload else { return None };
+    let mut reader = Reader::new(arguments);
+    BasicPublish::read(&mut reader).ok().filter(|_| reader.is_empty())
+}
+
+/// Decodes the payload of a method frame if it is a `basic.ack`.
+// HOT
+#[inline]
+pub(super) fn ack(payload: &[u8]) -> Option<BasicAck> {
+    let &[0, 60, 0, 80, t7, t6, t5, t4, t3, t2, t1, t0, bits] = payload else { return None };
+    Some(BasicAck { delivery_tag: u64::from_be_bytes([t7, t6, t5, t4, t3, t2, t1, t0]), multiple: bits & 1 == 1 })
+}
+
 macro_rules! methods {
     ($($class:literal $number:literal $spelled:literal $sender:ident $name:ident $(<$life:lifetime>)? { $($field:ident: $type:ty),* })*) => {
         $(
@@ -42,6 +64,14 @@ macro_rules! methods {
 
             impl $(<$life>)? $name $(<$life>)? {
                 pub const ID: MethodId = MethodId { class: $class, method: $number };
+            }
+
+            impl<'a> Arguments<'a> for $name $(<$life>)? {
+                #[inline]
+                #[allow(unused_variables)]
+                fn read(reader: &mut Reader<'a>) -> Result<Self, Malformed> {
+                    Ok($name { $($field: Argument::read(reader)?),* })
+                }
             }
 
             impl $(<$life>)? Encode for $name $(<$life>)? {
@@ -78,7 +108,7 @@ macro_rules! methods {
                 let mut reader = Reader::new(payload);
                 let (class, method) = (reader.short()?, reader.short()?);
                 let decoded = match (class, method) {
-                    $(($class, $number) => Method::$name($name { $($field: Argument::read(&mut reader)?),* }),)*
+                    $(($class, $number) => Method::$name($name::read(&mut reader)?),)*
                     _ => return Err(Malformed::UnknownMethod { class, method }),
                 };
                 match reader.rest().len() {

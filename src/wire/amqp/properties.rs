@@ -31,24 +31,10 @@ pub mod flag {
 }
 
 const ALL: u16 = !0b11;
-const ORDER: [(u16, Kind); 14] = {
+/// Kinds by leading zeros of the property's bit.
+const KINDS: [Kind; 14] = {
     use Kind::{Headers, Octet, Short, Time};
-    [
-        (flag::CONTENT_TYPE, Short),
-        (flag::CONTENT_ENCODING, Short),
-        (flag::HEADERS, Headers),
-        (flag::DELIVERY_MODE, Octet),
-        (flag::PRIORITY, Octet),
-        (flag::CORRELATION_ID, Short),
-        (flag::REPLY_TO, Short),
-        (flag::EXPIRATION, Short),
-        (flag::MESSAGE_ID, Short),
-        (flag::TIMESTAMP, Time),
-        (flag::TYPE, Short),
-        (flag::USER_ID, Short),
-        (flag::APP_ID, Short),
-        (flag::CLUSTER_ID, Short),
-    ]
+    [Short, Short, Headers, Octet, Octet, Short, Short, Short, Short, Time, Short, Short, Short, Short]
 };
 
 #[derive(Clone, Copy)]
@@ -57,6 +43,16 @@ enum Kind {
     Headers,
     Octet,
     Time,
+}
+
+/// Kinds of the flagged properties, in wire order.
+#[inline]
+fn present(mut flags: u16) -> impl Iterator<Item = Kind> {
+    std::iter::from_fn(move || {
+        let at = flags.leading_zeros();
+        flags &= !(1u16 << 15).checked_shr(at)?;
+        KINDS.get(at as usize).copied()
+    })
 }
 
 /// Encoded properties, flags first, checked when made.
@@ -75,10 +71,7 @@ impl<'a> Properties<'a> {
         if flags & !ALL != 0 {
             return Err(Malformed::UnknownProperties(flags));
         }
-        for (bit, kind) in ORDER {
-            if flags & bit == 0 {
-                continue;
-            }
+        for kind in present(flags) {
             match kind {
                 Kind::Short => _ = reader.short_str()?,
                 Kind::Octet => _ = reader.octet()?,
@@ -187,13 +180,8 @@ impl<'a> Properties<'a> {
         if flags & wanted == 0 {
             return None;
         }
-        for (bit, kind) in ORDER {
-            if bit == wanted {
-                break;
-            }
-            if flags & bit == 0 {
-                continue;
-            }
+        let before = flags & !(wanted | (wanted - 1));
+        for kind in present(before) {
             match kind {
                 Kind::Short => _ = reader.short_bytes().ok()?,
                 Kind::Octet => _ = reader.octet().ok()?,

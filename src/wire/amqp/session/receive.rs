@@ -12,7 +12,7 @@ use crate::wire::amqp::frame::{
 };
 use crate::wire::amqp::handshake;
 use crate::wire::amqp::method::{
-    BasicPublish, ChannelCloseOk, ChannelOpen, ChannelOpenOk, ConnectionCloseOk, Encode, Method, MethodId, Sender,
+    self, BasicPublish, ChannelCloseOk, ChannelOpen, ChannelOpenOk, ConnectionCloseOk, Encode, Method, MethodId, Sender,
 };
 use crate::wire::amqp::primitive::{Malformed, Reader};
 use crate::wire::amqp::properties::Properties;
@@ -53,6 +53,7 @@ impl Session {
 
     /// Takes one frame, or what is here of a large body frame, or a whole message.
     // HOT
+    #[inline]
     pub(super) fn step<'i>(&mut self, input: &mut &'i [u8], out: &mut Vec<u8>) -> Step<'i> {
         if let Some((channel, missing)) = self.partial {
             return self.partial_body(channel, missing, input);
@@ -154,31 +155,34 @@ impl Session {
 /// Methods of channels.
 impl Session {
     // HOT
+    #[inline]
     fn channel_method<'i>(&mut self, head: FrameHead, payload: &'i [u8], input: &mut &'i [u8], out: &mut Vec<u8>) -> Step<'i> {
         let (number, frame_bytes) = (head.channel, head.frame_bytes());
-        let method = match self.channels.get_mut(number) {
-            Some(Channel::Open) => match Method::decode(payload) {
-                Ok(Method::BasicPublish(publish)) => return self.publish(number, &publish, input, frame_bytes),
-                decoded => decoded,
-            },
+        match self.channels.get_mut(number) {
+            Some(Channel::Open) => {
+                if let Some(publish) = method::publish(payload) {
+                    return self.publish(number, &publish, input, frame_bytes);
+                }
+                *input = &input[frame_bytes..];
+                if let Some(ack) = method::ack(payload) {
+                    return Step::Event(Event::Method { channel: number, method: Method::BasicAck(ack) });
+                }
+                match Method::decode(payload) {
+                    Ok(method) => self.method_while_open(number, method, out).unwrap_or_else(Step::Failed),
+                    Err(error) => malformed(payload, error).into(),
+                }
+            }
             Some(Channel::Closing { crossed }) => {
                 let crossed = *crossed;
                 *input = &input[frame_bytes..];
-                return self.method_while_closing(number, crossed, payload, out).unwrap_or_else(Step::Failed);
+                self.method_while_closing(number, crossed, payload, out).unwrap_or_else(Step::Failed)
             }
-            Some(Channel::Header(_)) => {
-                return turn("expected content header for class 60, got non content header frame instead").into();
-            }
-            Some(Channel::Body(_)) => return turn("expected content body, got non content body frame instead").into(),
+            Some(Channel::Header(_)) => turn("expected content header for class 60, got non content header frame instead").into(),
+            Some(Channel::Body(_)) => turn("expected content body, got non content body frame instead").into(),
             None => {
                 *input = &input[frame_bytes..];
-                return self.method_while_absent(number, payload, out).unwrap_or_else(Step::Failed);
+                self.method_while_absent(number, payload, out).unwrap_or_else(Step::Failed)
             }
-        };
-        *input = &input[frame_bytes..];
-        match method {
-            Ok(method) => self.method_while_open(number, method, out).unwrap_or_else(Step::Failed),
-            Err(error) => malformed(payload, error).into(),
         }
     }
 
@@ -250,6 +254,7 @@ impl Session {
 /// Content.
 impl Session {
     // HOT
+    #[inline]
     fn publish<'i>(&mut self, channel: u16, publish: &BasicPublish<'i>, input: &mut &'i [u8], method_bytes: usize) -> Step<'i> {
         let all: &'i [u8] = input;
         let ahead = content::look(&all[method_bytes..], channel, self.payload_max(), self.config.body_bytes_max, method_bytes);
