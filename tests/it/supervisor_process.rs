@@ -290,7 +290,7 @@ async fn applying_keeps_what_is_unchanged_and_scales_what_is_not() {
     })
     .await;
     wait_until("gone is gone", DEADLINE, || async { fleet.service("gone").is_none() }).await;
-    fleet.apply(&[same.clone()]);
+    fleet.apply(std::slice::from_ref(&same));
     wait_until("one instance is left", DEADLINE, || async {
         fleet.service("other").is_none() && fleet.service("same").is_some_and(|view| view.instances.len() == 1)
     })
