@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 /// Message broker, HTTP gateway, supervisor and live dashboard for services in any language, in one process.
 #[derive(Debug, Parser)]
-#[command(name = "reactor", version, disable_help_subcommand = true, after_help = AFTER_HELP)]
+#[command(name = "reactor", version, disable_help_subcommand = true, args_conflicts_with_subcommands = true, after_help = AFTER_HELP)]
 pub struct Arguments {
     #[command(flatten)]
     pub up: UpArguments,
@@ -27,6 +27,61 @@ pub enum Command {
         #[arg(default_value = "reactor.toml")]
         file: PathBuf,
     },
+    /// Write an annotated reactor.toml and a service that runs.
+    Init {
+        /// Where to.
+        #[arg(default_value = ".")]
+        directory: PathBuf,
+    },
+    /// Show what runs, how it is and how much it does.
+    Status {
+        #[command(flatten)]
+        which: RemoteArguments,
+        /// Go on showing it until interrupted.
+        #[arg(short, long)]
+        watch: bool,
+        /// As JSON, for programs.
+        #[arg(long, conflicts_with = "watch")]
+        json: bool,
+    },
+    /// Show log records: of services, of their output and of reactor itself.
+    Logs {
+        /// Only of this service.
+        service: Option<String>,
+        #[command(flatten)]
+        which: RemoteArguments,
+        /// Go on showing new ones until interrupted.
+        #[arg(short, long)]
+        follow: bool,
+        /// Only records that match, in the dashboard's query language: severity>=warn, -healthz, order.id:42.
+        #[arg(short, long, value_name = "QUERY", default_value = "")]
+        query: String,
+        /// How many to begin with.
+        #[arg(short = 'n', long, value_name = "N", default_value_t = 100)]
+        lines: usize,
+        /// One JSON object a line, for programs.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Open the dashboard in the browser.
+    Open {
+        #[command(flatten)]
+        which: RemoteArguments,
+    },
+}
+
+/// Which running reactor.
+#[derive(Clone, Debug, Default, Args)]
+pub struct RemoteArguments {
+    /// The dashboard's address as the start block shows it, token and all; else what the configuration says.
+    #[arg(short, long, value_name = "URL")]
+    pub url: Option<String>,
+    /// Configuration file of the reactor asked; else ./reactor.toml, else the one in your configuration directory.
+    #[arg(short, long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// As given to the reactor asked.
+    #[arg(long, value_name = "N")]
+    pub port_offset: Option<u16>,
 }
 
 #[derive(Clone, Debug, Default, Args)]

@@ -20,7 +20,7 @@ pub fn run(arguments: UpArguments) -> Outcome {
             return Outcome::Failed;
         }
     };
-    match runtime.block_on(serve(resolved)) {
+    match runtime.block_on(serve(resolved, arguments.open)) {
         Ok(()) => Outcome::Done,
         Err(error) => {
             print::error(&format!("reactor {error}"));
@@ -29,12 +29,18 @@ pub fn run(arguments: UpArguments) -> Outcome {
     }
 }
 
-async fn serve(resolved: Resolved) -> Result<(), StartError> {
+async fn serve(resolved: Resolved, open: bool) -> Result<(), StartError> {
     // Before the start block is printed: whoever reads it may send a signal at once.
     let mut signals = Signals::listen().map_err(|error| StartError::Fault(format!("cannot listen for signals: {error}")))?;
     let node = Node::start(resolved).await?;
     let style = if print::colours() { Style::Colour } else { Style::Plain };
     print::raw(&node.start_block(style));
+    if open
+        && let Some(url) = node.dashboard_url()
+        && let Err(error) = super::open::browse(&url)
+    {
+        print::error(&error.to_string());
+    }
     node.run(&mut signals).await;
     Ok(())
 }

@@ -17,7 +17,7 @@ mod signals;
 mod start;
 mod wiring;
 
-pub use banner::{StartBlock, Style};
+pub use banner::{StartBlock, Style, host as url_host};
 pub use build::GUARD_COMMAND;
 pub use signals::Signals;
 pub use start::{Node, StartError};

@@ -109,16 +109,24 @@ impl Node {
 
     /// What to print now that everything listens.
     pub fn start_block(&self, style: Style) -> String {
+        self.with_block(|block| block.render(style))
+    }
+
+    /// The dashboard's address, with the token where one is needed from this machine too; `None` when the port is off.
+    pub fn dashboard_url(&self) -> Option<String> {
+        self.with_block(|block| block.dashboard())
+    }
+
+    fn with_block<T>(&self, look: impl FnOnce(&StartBlock<'_>) -> T) -> T {
         let token = self.engines.access.token();
-        let block = StartBlock {
+        look(&StartBlock {
             config: &self.config,
             doors: &self.doors,
             token: &token,
             open_files: self.open_files,
             warnings: &self.warnings,
             services: &self.services,
-        };
-        block.render(style)
+        })
     }
 
     /// Runs until a signal asks to stop, then drains; a second signal cuts.

@@ -1,5 +1,6 @@
 //! Integration tests: the real binary, one module an area. Everything they share is in `support`.
 
+mod cli_commands;
 mod cli_config;
 mod cli_up;
 mod doors;
