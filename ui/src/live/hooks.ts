@@ -1,7 +1,18 @@
 // The live feed for components.
 
 import { useEffect, useMemo, useSyncExternalStore } from "react";
-import type { Channel, Connection, Exchange, Micros, Overview, Queue, Service, TrafficMap } from "../api/types";
+import type {
+  Channel,
+  Connection,
+  Exchange,
+  MapEdge,
+  MapNode,
+  Micros,
+  Overview,
+  Queue,
+  Service,
+  TrafficMap,
+} from "../api/types";
 import { feed, type RowsFeed, type RowsView, type StateView, serverNowUs } from "./feed";
 import type { Link, RowOptions, Spec } from "./messages";
 import { paused } from "./pause";
@@ -59,19 +70,21 @@ export const useQueues = (space: string | null) => useList<Queue>("queues", spac
 export const useExchanges = (space: string | null) => useList<Exchange>("exchanges", space);
 export const useConnections = (space: string | null) => useList<Connection>("connections", space);
 
-/** Fields of the overview arrive one by one or whole; either way they are read as one object. */
+/** Fields of the overview arrive one by one: what has not come is absent. */
 export function useOverview(): Partial<Overview> {
   const { values } = useChannel<unknown>("overview");
-  return useMemo(() => {
-    const whole = values.get("overview");
-    return (whole ?? Object.fromEntries(values)) as Partial<Overview>;
-  }, [values]);
+  return useMemo(() => Object.fromEntries(values) as Partial<Overview>, [values]);
 }
+/** The map's nodes and edges, each its own key on the feed. */
 export function useMap(): { map: TrafficMap; ready: boolean } {
-  const { values, ready } = useChannel<unknown>("map");
+  const { values, ready } = useChannel<MapNode | MapEdge>("map");
   return useMemo(() => {
-    const whole = values.get("map") as TrafficMap | undefined;
-    return { map: whole ?? { nodes: [], edges: [] }, ready };
+    const map: TrafficMap = { nodes: [], edges: [] };
+    for (const [key, value] of values) {
+      if (key.startsWith("node ")) map.nodes.push(value as MapNode);
+      else if (key.startsWith("edge ")) map.edges.push(value as MapEdge);
+    }
+    return { map, ready };
   }, [values, ready]);
 }
 

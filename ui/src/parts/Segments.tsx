@@ -31,7 +31,6 @@ export function Segments<T extends string>({ label, value, options, onChange }: 
       }}
     >
       {options.map(([v, name]) => (
-        // biome-ignore lint/a11y/useSemanticElements: a segment is a radio drawn as a button
         <button
           key={v}
           type="button"

@@ -61,7 +61,6 @@ export function SidePanel({ label, title, tools, width = 380, close, children }:
 function Grip({ width, resize }: { width: number; resize: (next: number) => void }) {
   const [on, setOn] = useState(false);
   return (
-    // biome-ignore lint/a11y/useSemanticElements: a focusable separator that sizes the panel has no element of its own
     <div
       className={`side-grip wide-only${on ? " on" : ""}`}
       role="separator"

@@ -51,6 +51,8 @@ export interface ChartOptions {
   right?: number;
   base1024?: boolean;
   whole?: boolean;
+  /** The top of the axis when nothing is higher. */
+  least?: number;
   /** What to say when there is nothing at all. */
   empty?: string;
   /** A dragged range. */
@@ -98,7 +100,7 @@ export class Chart {
     this.data = data;
     let peak = 0;
     for (const s of data.series) for (const v of s.max ?? s.values) if (v !== null && v > peak) peak = v;
-    const nice = niceMax(peak * 1.02, this.options);
+    const nice = niceMax(Math.max(peak * 1.02, this.options.least ?? 0), this.options);
     this.top = rangeKey === this.rangeKey && peak > 0 && this.top > 0 ? Math.max(this.top, nice) : nice;
     if (peak > 0) this.rangeKey = rangeKey;
     this.base.request();

@@ -249,5 +249,9 @@ export function cutMiddle(text: string, max: number): string {
   return `${text.slice(0, max - 1 - last.length)}…${last}`;
 }
 
+/** Names lose their end. */
+export const cutEnd = (text: string, max: number): string =>
+  text.length <= max ? text : `${text.slice(0, Math.max(1, max - 1))}…`;
+
 /** "1 service", "6 services". */
 export const plural = (n: number, one: string, many = `${one}s`): string => `${count(n)} ${n === 1 ? one : many}`;

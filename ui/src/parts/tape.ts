@@ -105,7 +105,7 @@ export class Tape {
 
   private drawTicks(width: number): void {
     this.labels.begin();
-    const { at, step } = timeTicks(this.input.window, Math.max(2, Math.floor(width / 110)));
+    const { at, step } = timeTicks(this.input.window, Math.max(2, Math.floor(width / (width < 400 ? 56 : 110))));
     for (const t of at) {
       const x = this.xOf(t);
       if (x < width - 34) this.labels.add(clockAxis(t, step, zone.get()), "tape-tick", x, TICKS_TOP);

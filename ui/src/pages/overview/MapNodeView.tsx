@@ -1,0 +1,201 @@
+// One node of the map: a service with its rod, name, instances and three fixed values; a queue as a channel of rods; what is
+// outside as a dashed pill, blocks as plain rectangles.
+
+import { memo } from "react";
+import type { State } from "../../api/types";
+import { channelFill, channelTone } from "../../parts/depth";
+import {
+  countShort,
+  cutEnd,
+  cutMiddle,
+  duration,
+  durationShort,
+  plural,
+  rate,
+  rateGlued,
+  share,
+} from "../../parts/format";
+import { instanceWords, slotColour } from "../../parts/marks";
+import type { ShownNode } from "./mapGroups";
+import type { Box } from "./mapLayout";
+
+const NAME_PX = 7.4;
+const RODS_MAX = 8;
+const CHANNEL_RODS = 24;
+
+/** The node in a sentence, for the accessible tree. */
+export function nodeWords(n: ShownNode): string {
+  const parts = [n.kind === "service" ? n.name : `${n.kind} ${n.name}`];
+  if (n.state) parts.push(n.state);
+  if (n.instances.length > 0) parts.push(instanceWords(n.instances));
+  if (n.queue) parts.push(`${plural(n.queue.ready, "message")} ready`);
+  if (n.rate !== null) parts.push(rate(n.rate));
+  if (n.error_share) parts.push(`${share(n.error_share)} errors`);
+  if (n.p95_ns !== null) parts.push(`p95 ${duration(n.p95_ns)}`);
+  return parts.join(", ");
+}
+
+interface MapNodeViewProps {
+  node: ShownNode;
+  box: Box;
+  selected: boolean;
+  faint: boolean;
+  words: string;
+  onHover: (id: string | null) => void;
+  onOpen: (id: string) => void;
+}
+
+export const MapNodeView = memo(function MapNodeView({
+  node,
+  box,
+  selected,
+  faint,
+  words,
+  onHover,
+  onOpen,
+}: MapNodeViewProps) {
+  const state = node.state === "failing" || node.state === "degraded" ? node.state : "";
+  const classes = ["map-node", node.kind, state, selected ? "selected" : "", faint ? "faint" : ""]
+    .filter(Boolean)
+    .join(" ");
+  return (
+    <g
+      className={classes}
+      role="button"
+      tabIndex={0}
+      aria-label={words}
+      style={{ transform: `translate(${box.x}px, ${box.y}px)` }}
+      onPointerEnter={() => onHover(node.id)}
+      onPointerLeave={() => onHover(null)}
+      onFocus={() => onHover(node.id)}
+      onBlur={() => onHover(null)}
+      onClick={() => onOpen(node.id)}
+      onKeyDown={(event) => {
+        if (event.key !== "Enter" && event.key !== " ") return;
+        event.preventDefault();
+        onOpen(node.id);
+      }}
+    >
+      {node.kind === "queue" ? (
+        <QueueShape node={node} w={box.w} />
+      ) : node.kind === "service" || node.kind === "gateway" ? (
+        <ServiceShape node={node} w={box.w} />
+      ) : (
+        <OutsideShape node={node} w={box.w} />
+      )}
+    </g>
+  );
+});
+
+function ServiceShape({ node, w }: { node: ShownNode; w: number }) {
+  const group = node.id.startsWith("group:");
+  const rods = group ? [] : node.instances.slice(0, RODS_MAX);
+  const room = w - 30 - (group ? 18 : rods.length * 5);
+  const down = node.instances.filter((s) => s !== "ready" && s !== "degraded").length;
+  const third =
+    node.state === "failing" && down > 0
+      ? { text: `${node.instances.length - down} of ${node.instances.length} up`, tone: "err" }
+      : {
+          text: node.p95_ns === null ? "" : durationShort(node.p95_ns),
+          tone: node.tone === "warn" ? "warn" : "text-3",
+        };
+  const errors = node.error_share === null ? "" : share(node.error_share);
+  return (
+    <>
+      <rect className="frame" width={w} height="48" rx="6" />
+      <rect x="8" y="9" width="3" height="12" rx="1" fill={slotColour(node.slot)} />
+      <text x="18" y="19.5" fontSize="13" fontWeight="600" fill="var(--text-1)">
+        {cutEnd(node.name, Math.floor(room / NAME_PX))}
+      </text>
+      {rods.map((state, i) => (
+        <InstanceRod key={i} state={state} x={w - 12 - (rods.length - i) * 5} />
+      ))}
+      {group ? (
+        <text x={w - 10} y="19.5" textAnchor="end" fontSize="11" fill="var(--text-3)">
+          {node.members}
+        </text>
+      ) : null}
+      <text x="8" y="38" fontSize="11" fill="var(--text-2)">
+        {node.rate === null ? "" : rateGlued(node.rate)}
+      </text>
+      <text x="54" y="38" fontSize="11" fill={node.tone === "err" && node.error_share ? "var(--err)" : "var(--text-3)"}>
+        {errors}
+      </text>
+      <text x={w - 10} y="38" textAnchor="end" fontSize="11" fill={`var(--${third.tone})`}>
+        {third.text}
+      </text>
+    </>
+  );
+}
+
+function InstanceRod({ state, x }: { state: State; x: number }) {
+  if (state === "failing") return <rect x={x} y="15" width="3" height="5" rx="1" fill="var(--err-fill)" />;
+  if (state === "starting" || state === "stopping") {
+    return (
+      <path
+        d={`M${x + 1.5} 9v2M${x + 1.5} 12v2M${x + 1.5} 15v2M${x + 1.5} 18v2`}
+        stroke="var(--warn-fill)"
+        strokeWidth="3"
+      />
+    );
+  }
+  if (state === "stopped" || state === "detached") {
+    return <rect x={x + 0.5} y="9.5" width="2" height="10" rx="1" fill="none" stroke="var(--line-3)" />;
+  }
+  return (
+    <rect x={x} y="9" width="3" height="11" rx="1" fill={state === "degraded" ? "var(--warn-fill)" : "var(--ok)"} />
+  );
+}
+
+function QueueShape({ node, w }: { node: ShownNode; w: number }) {
+  const queue = node.queue ?? { ready: 0, unacked: 0, limit: null, wait_ns: null };
+  const step = (w - 16) / CHANNEL_RODS;
+  const fill = channelFill(queue.ready, queue.limit, CHANNEL_RODS);
+  const colour = channelTone(queue.ready, queue.limit, node.tone);
+  const tone = node.tone === "normal" ? "text-3" : node.tone;
+  return (
+    <>
+      <path className="post" d={`M0 16v16M${w} 16v16`} />
+      <rect className="ground" x="2" y="-4" width={w - 4} height="56" />
+      <text className="mono" x="8" y="9" fontSize="11.5" fontWeight="500" fill="var(--text-1)">
+        {cutMiddle(node.name, Math.floor((w - 12) / 7))}
+      </text>
+      {Array.from({ length: CHANNEL_RODS }, (_, i) => (
+        <rect
+          key={i}
+          x={8 + i * step}
+          y="18"
+          width={step - 2}
+          height="12"
+          rx="1"
+          fill={i < fill ? colour : "var(--line-1)"}
+        />
+      ))}
+      <text x="8" y="46" fontSize="11" fill="var(--text-3)">
+        <tspan fill={`var(--${tone})`}>{`${countShort(queue.ready)} ready`}</tspan>
+        {queue.wait_ns === null ? "" : `, wait ${durationShort(queue.wait_ns)}`}
+      </text>
+    </>
+  );
+}
+
+function OutsideShape({ node, w }: { node: ShownNode; w: number }) {
+  const block = node.kind === "block";
+  const x = block ? 10 : 18;
+  const facts = [
+    node.rate === null ? null : rateGlued(node.rate),
+    node.p95_ns === null ? null : durationShort(node.p95_ns),
+  ];
+  const second = [node.kind === "outside" ? "outside" : null, ...facts].filter(Boolean).join(", ");
+  return (
+    <>
+      <rect className="plain" width={w} height="48" rx={block ? 6 : 24} strokeDasharray={block ? undefined : "3 3"} />
+      <text x={x} y="20" fontSize="12" fontWeight="500" fill="var(--text-2)">
+        {cutMiddle(node.name, Math.floor((w - x - 8) / 6.6))}
+      </text>
+      <text x={x} y="37" fontSize="11" fill="var(--text-3)">
+        {second}
+      </text>
+    </>
+  );
+}

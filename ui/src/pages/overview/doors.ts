@@ -1,0 +1,34 @@
+// What the doors' addresses mean for a command line. Pure.
+
+import type { Door } from "../../api/types";
+
+const ORDER = ["http", "https", "ingress", "control", "bus", "amqp", "amqps", "otlp_grpc", "otlp_http"];
+
+export function doorsByName(values: ReadonlyMap<string, Door>): Door[] {
+  const at = (d: Door) => {
+    const i = ORDER.indexOf(d.name);
+    return i < 0 ? ORDER.length : i;
+  };
+  return [...values.values()].sort((a, b) => Number(a.address === null) - Number(b.address === null) || at(a) - at(b));
+}
+
+export function portOf(doors: readonly Door[], name: string): number | null {
+  const address = doors.find((d) => d.name === name)?.address;
+  const port = address ? /:(\d+)$/.exec((address.split(",")[0] as string).trim())?.[1] : undefined;
+  return port === undefined ? null : Number(port);
+}
+
+/** Where HTTP comes in: port 80 needs no number, the ingress is there without privilege. */
+export function publicUrl(doors: readonly Door[]): string {
+  const port = portOf(doors, "http") ?? portOf(doors, "ingress");
+  return port === null || port === 80 ? "http://localhost" : `http://localhost:${port}`;
+}
+
+export function environment(doors: readonly Door[]): [string, string][] {
+  const lines: [string, string][] = [];
+  const amqp = portOf(doors, "amqp") ?? portOf(doors, "bus");
+  if (amqp !== null) lines.push(["AMQP_URL", `amqp://localhost:${amqp}`]);
+  const otlp = portOf(doors, "otlp_grpc") ?? portOf(doors, "bus");
+  if (otlp !== null) lines.push(["OTEL_EXPORTER_OTLP_ENDPOINT", `http://localhost:${otlp}`]);
+  return lines;
+}
