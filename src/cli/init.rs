@@ -2,7 +2,7 @@
 
 use super::{Outcome, print};
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 const FILES: [(&str, &str); 2] =
     [("reactor.toml", include_str!("../../assets/reactor.toml")), ("hello.py", include_str!("../../assets/init/hello.py"))];
@@ -26,7 +26,7 @@ pub fn run(directory: &Path) -> Outcome {
         return Outcome::Failed;
     }
     for (name, text) in FILES {
-        let path = directory.join(name);
+        let path = place(directory, name);
         // `create_new`: what appeared since the look above is not overwritten either.
         let written = std::fs::OpenOptions::new()
             .write(true)
@@ -39,7 +39,16 @@ pub fn run(directory: &Path) -> Outcome {
         }
         print::line(&format!("wrote {}", path.display()));
     }
-    let enter = if directory == Path::new(".") { String::new() } else { format!("cd {} && ", directory.display()) };
+    let enter = if is_here(directory) { String::new() } else { format!("cd {} && ", directory.display()) };
     print::line(&format!("\nStart it:  {enter}reactor\nThen:      curl http://localhost:16000/hello/world"));
     Outcome::Done
+}
+
+fn is_here(directory: &Path) -> bool {
+    directory == Path::new(".")
+}
+
+/// As people would write it: `reactor.toml`, not `./reactor.toml`.
+fn place(directory: &Path, name: &str) -> PathBuf {
+    if is_here(directory) { PathBuf::from(name) } else { directory.join(name) }
 }

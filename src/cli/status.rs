@@ -110,7 +110,7 @@ fn row(service: &Value) -> Vec<Cell> {
     vec![
         Cell::new(name),
         Cell::new(state).colour(colour),
-        Cell::new(format!("{ready}/{}", instances.len())),
+        Cell::new(if instances.is_empty() { "-".to_owned() } else { format!("{ready}/{}", instances.len()) }),
         Cell::new(number(&service["rate"], &|rate| format!("{rate:.1}"))),
         Cell::new(number(&service["error_share"], &|share| format!("{:.1} %", share * 100.0))),
         Cell::new(number(&service["p95_ns"], &|ns| format!("{:.1} ms", ns / 1e6))),

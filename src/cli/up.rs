@@ -2,13 +2,12 @@
 
 use super::args::UpArguments;
 use super::{Outcome, check, print};
-use crate::node::config::{self, Resolved};
+use crate::node::config::{self, Problem, Resolved};
 use crate::node::logs;
 use crate::node::{Node, Signals, StartError, Style};
 
 pub fn run(arguments: UpArguments) -> Outcome {
-    let resolved = config::gather(arguments.config.as_deref(), arguments.flags()).and_then(|inputs| config::resolve(&inputs));
-    let resolved = match resolved {
+    let resolved = match read(&arguments) {
         Ok(resolved) => resolved,
         Err(problems) => return check::report(&problems),
     };
@@ -20,7 +19,7 @@ pub fn run(arguments: UpArguments) -> Outcome {
             return Outcome::Failed;
         }
     };
-    match runtime.block_on(serve(resolved, arguments.open)) {
+    match runtime.block_on(serve(resolved, &arguments)) {
         Ok(()) => Outcome::Done,
         Err(error) => {
             print::error(&format!("reactor {error}"));
@@ -29,18 +28,22 @@ pub fn run(arguments: UpArguments) -> Outcome {
     }
 }
 
-async fn serve(resolved: Resolved, open: bool) -> Result<(), StartError> {
+fn read(arguments: &UpArguments) -> Result<Resolved, Vec<Problem>> {
+    config::resolve(&config::gather(arguments.config.as_deref(), arguments.flags())?)
+}
+
+async fn serve(resolved: Resolved, arguments: &UpArguments) -> Result<(), StartError> {
     // Before the start block is printed: whoever reads it may send a signal at once.
     let mut signals = Signals::listen().map_err(|error| StartError::Fault(format!("cannot listen for signals: {error}")))?;
     let node = Node::start(resolved).await?;
     let style = if print::colours() { Style::Colour } else { Style::Plain };
     print::raw(&node.start_block(style));
-    if open
+    if arguments.open
         && let Some(url) = node.dashboard_url()
         && let Err(error) = super::open::browse(&url)
     {
         print::error(&error.to_string());
     }
-    node.run(&mut signals).await;
+    node.run(&mut signals, || read(arguments)).await;
     Ok(())
 }

@@ -3,17 +3,19 @@
 use super::banner::{StartBlock, Style};
 use super::build::{Drains, Engines, NodeTasks, Plans};
 use super::busy;
-use super::config::Resolved;
+use super::config::{Problem, Resolved};
 use super::doors::{DoorServer, Shared};
 use super::files;
 use super::sampler;
-use super::signals::Signals;
+use super::signals::{Asked, Signals};
 use crate::control::Scope;
 use crate::kernel::Clock;
 use crate::model::config::{Config, PortName, PortSetting};
+use crate::model::definitions::Definitions;
 use crate::model::door::{Door, DoorCounts, DoorState, Doors};
 use crate::model::identity::Principal;
 use crate::model::refusal::Refusal;
+use crate::model::service_spec::ServiceSpec;
 use crate::net::{self, Acceptor, BindPlan, Bound, Failure};
 use std::fmt;
 use std::sync::Arc;
@@ -79,10 +81,8 @@ impl Node {
         let plans = Plans { config: &config, doors: &doors, clock: &clock, drains: &drains, tasks: &tasks };
         let engines = Arc::new(plans.build()?);
         let names = services.iter().map(|spec| spec.name.to_string()).collect();
-        let configuration = Principal::configuration();
-        let refused = |refusal: Refusal| StartError::Fault(format!("cannot define what the configuration says: {refusal}"));
-        engines.definitions.apply(&definitions, Scope::Named, &configuration).map_err(refused)?;
-        engines.definitions.set_services(services, &configuration).map_err(refused)?;
+        define(&engines, &definitions, services)
+            .map_err(|refusal| StartError::Fault(format!("cannot define what the configuration says: {refusal}")))?;
 
         let acceptor = Acceptor {
             clock: clock.clone(),
@@ -129,9 +129,15 @@ impl Node {
         })
     }
 
-    /// Runs until a signal asks to stop, then drains; a second signal cuts.
-    pub async fn run(&self, signals: &mut Signals) {
-        let signal = signals.stop().await;
+    /// Runs until a signal asks to stop, then drains; a second signal cuts. HUP has `read_again` read the configuration, whose
+    /// definitions are applied while everything runs.
+    pub async fn run(&self, signals: &mut Signals, read_again: impl Fn() -> Result<Resolved, Vec<Problem>>) {
+        let signal = loop {
+            match signals.next().await {
+                Asked::Stop(signal) => break signal,
+                Asked::Reload => self.reload(read_again()),
+            }
+        };
         tracing::info!(signal, "stopping");
         let begun = self.clock.now();
         tokio::select! {
@@ -142,6 +148,27 @@ impl Node {
             }
         }
         tracing::info!(ms = self.clock.now().since(begun).as_millis(), "stopped");
+    }
+
+    /// Makes what exists what a newly read configuration says; one that is wrong changes nothing.
+    fn reload(&self, read: Result<Resolved, Vec<Problem>>) {
+        let resolved = match read {
+            Ok(resolved) => resolved,
+            Err(problems) => {
+                problems.iter().for_each(|problem| tracing::error!("{problem}"));
+                return tracing::error!(
+                    problems = problems.len(),
+                    "the configuration was read again and is wrong; nothing changed"
+                );
+            }
+        };
+        if resolved.config != self.config {
+            tracing::warn!("settings have changed too; they need a restart, only services and spaces are taken over");
+        }
+        match define(&self.engines, &resolved.definitions, resolved.services) {
+            Ok(()) => tracing::info!("the configuration was read again"),
+            Err(refusal) => tracing::error!("the configuration was read again, but: {refusal}"),
+        }
     }
 
     /// Takes everything down in order: requests in flight finish while their services still run, then the services stop in reverse
@@ -166,6 +193,13 @@ impl Node {
         self.drains.rear.cut();
         let _ = tokio::time::timeout(CLOSE_LIMIT, self.tasks.rear.joined()).await;
     }
+}
+
+/// What the configuration says should exist.
+fn define(engines: &Engines, definitions: &Definitions, services: Vec<ServiceSpec>) -> Result<(), Refusal> {
+    let configuration = Principal::configuration();
+    engines.definitions.apply(definitions, Scope::Named, &configuration)?;
+    engines.definitions.set_services(services, &configuration)
 }
 
 /// Binds all doors, or says everything that stands in the way. A privileged gateway port is only a warning: `ingress` serves.

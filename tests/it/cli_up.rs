@@ -1,6 +1,6 @@
 //! `reactor up` as a user meets it: the start block, ports, signals.
 
-use crate::support::{Reactor, run};
+use crate::support::{DEADLINE, Reactor, http, run, wait_until, wait_until_blocking};
 
 #[test]
 fn the_start_block_names_every_port_and_ends_with_the_line_harnesses_wait_for() {
@@ -37,4 +37,38 @@ fn every_busy_port_is_named_at_once_with_who_holds_it() {
         assert!(stderr.contains(&format!(":{port} is taken by reactor (pid {})", taken.pid())), "{stderr}");
     }
     assert!(stderr.contains("ports.amqp") && stderr.contains("REACTOR_PORTS_BUS"), "{stderr}");
+}
+
+#[tokio::test]
+async fn a_hang_up_takes_over_changed_services_and_a_broken_file_changes_nothing() {
+    let reactor = Reactor::start("[services.one]\ncommand = \"sleep 1000\"\n");
+    let file = reactor.directory().join("reactor.toml");
+    let url = format!("{}/api/v1/services", reactor.api());
+    let has = async |name: &str| {
+        let services: serde_json::Value = http().get(&url).send().await.expect("an answer").json().await.expect("JSON");
+        services.as_array().expect("a list").iter().any(|service| service["name"] == name && service["owned"] == true)
+    };
+    assert!(has("one").await);
+    std::fs::write(&file, "[services.two]\ncommand = \"sleep 1000\"\n").expect("written");
+    reactor.signal("HUP");
+    wait_until("the new service is there", DEADLINE, || has("two")).await;
+    std::fs::write(&file, "[services.three]\n").expect("written");
+    reactor.signal("HUP");
+    wait_until_blocking("the mistake is told", DEADLINE, || reactor.stderr().contains("services.three.command is missing"));
+    assert!(has("two").await && !has("three").await);
+}
+
+#[test]
+fn a_second_signal_cuts_what_the_first_would_wait_for() {
+    // The service ignores TERM and has a long grace: a patient stop would take a minute.
+    let mut reactor = Reactor::start(
+        "[services.stubborn]\ncommand = ['sh', '-c', 'trap \"\" TERM; echo up; while :; do sleep 1; done']\ngrace = \"60s\"\n",
+    );
+    wait_until_blocking("it runs", DEADLINE, || {
+        run(&["status", "--json", "--url", &reactor.api()]).1.contains("\"last_line\":\"up\"")
+    });
+    reactor.signal("TERM");
+    wait_until_blocking("the stop has begun", DEADLINE, || reactor.stderr().contains("stopping"));
+    reactor.signal("TERM");
+    assert!(reactor.wait().success());
 }
