@@ -72,17 +72,16 @@ impl Console {
         self.page(from_seq, count_max)
     }
 
-    /// The last line the program printed, without its colours.
+    /// The last line the program printed, without its colours; the beginning of a long one.
     pub fn last_output(&self) -> Option<Arc<str>> {
         // Life-cycle lines and blank ones are few; a long run of them has no last line worth showing.
         const LOOK_BACK: usize = 20;
+        const BYTES_MAX: usize = 200;
         let lines = self.lock();
         let mut recent = lines.iter_from(lines.first_seq()).rev().take(LOOK_BACK).map(|(_, line)| line);
         let last = recent.find(|line| line.kind != LineKind::Lifecycle && !line.text.trim().is_empty())?;
-        Some(match super::line::without_ansi(&last.text) {
-            std::borrow::Cow::Borrowed(text) if text.len() == last.text.len() => last.text.clone(),
-            plain => Arc::from(&*plain),
-        })
+        let plain = super::line::without_ansi(&last.text);
+        Some(Arc::from(&plain[..plain.floor_char_boundary(BYTES_MAX)]))
     }
 
     /// Carries the number of the next line; changes whenever one was added.

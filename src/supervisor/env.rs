@@ -180,12 +180,11 @@ fn mask(name: &str, value: &str) -> String {
 }
 
 /// The language of a program, by how it is started; views show it until a connection says more.
-pub fn language(command: &CommandLine) -> Option<&'static str> {
-    let program = match command {
-        CommandLine::Text(text) => text.split_whitespace().next()?,
-        CommandLine::Words(words) => words.first()?,
-    };
-    let base = program.rsplit('/').next()?;
+pub fn language(prepared: &Prepared) -> Option<&'static str> {
+    let program = prepared.program.to_string_lossy();
+    let script = (program == "sh").then(|| prepared.arguments.get(1)).flatten().map(|script| script.to_string_lossy());
+    let first = script.as_deref().and_then(|script| script.split_whitespace().next()).unwrap_or(&program);
+    let base = first.rsplit('/').next()?;
     let starts = |prefix: &str| base.starts_with(prefix);
     Some(match base {
         _ if starts("python") => "Python",
@@ -198,6 +197,7 @@ pub fn language(command: &CommandLine) -> Option<&'static str> {
         "go" => "Go",
         "cargo" => "Rust",
         "php" => "PHP",
+        "perl" => "Perl",
         "mix" | "elixir" | "iex" => "Elixir",
         _ if starts("ruby") || base == "bundle" => "Ruby",
         _ => return None,
@@ -293,8 +293,9 @@ mod tests {
 
     #[test]
     fn the_language_is_read_off_the_command() {
-        assert_eq!(language(&text("python3.11 x.py")), Some("Python"));
-        assert_eq!(language(&text("/usr/bin/node x.js")), Some("Node.js"));
-        assert_eq!(language(&text("./server")), None);
+        let of = |command: &str| language(&prepared(&spec(text(command))).expect("fine"));
+        assert_eq!(of("${PYTHON:-.venv/bin/python} x.py"), Some("Python"));
+        assert_eq!(of("/usr/bin/node x.js && true"), Some("Node.js"));
+        assert_eq!(of("./server"), None);
     }
 }

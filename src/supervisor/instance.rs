@@ -166,6 +166,7 @@ struct Worker {
     output: Arc<Output>,
     running: Option<Running>,
     port: Option<u16>,
+    language: Option<&'static str>,
     registered: Option<InstanceId>,
     retired: bool,
     closing: Vec<oneshot::Sender<()>>,
@@ -188,6 +189,7 @@ impl Worker {
             output,
             running: None,
             port: None,
+            language: None,
             registered: None,
             retired: false,
             closing: Vec::new(),
@@ -485,7 +487,7 @@ impl Worker {
                 version: None,
                 keep_prefix,
                 pid: None,
-                language: env::language(&self.spec.command).map(Arc::from),
+                language: None,
             })
         });
         let known = self.shared.registry.snapshot();
@@ -496,6 +498,7 @@ impl Worker {
                 && known.pid == view.pid
                 && known.restart_count == view.restart_count
                 && known.keep_prefix == keep_prefix
+                && (known.language.is_some() || self.language.is_none())
                 && known.space == space
         });
         if unchanged {
@@ -508,6 +511,9 @@ impl Worker {
             known.pid = view.pid;
             known.restart_count = view.restart_count;
             known.since_ns = view.since_ns;
+            if known.language.is_none() {
+                known.language = self.language.map(Arc::from);
+            }
             known.keep_prefix = keep_prefix;
             known.space = space;
         });

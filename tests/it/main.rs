@@ -5,4 +5,5 @@ mod cli_config;
 mod cli_up;
 mod doors;
 mod supervisor_process;
+mod supervisor_up;
 mod support;
