@@ -4,6 +4,7 @@ mod cli_commands;
 mod cli_config;
 mod cli_up;
 mod doors;
+mod snippets;
 mod supervisor_process;
 mod supervisor_up;
 mod support;
