@@ -43,21 +43,21 @@ RUN apt-get update \
  && groupadd --gid 65532 reactor && useradd --uid 65532 --gid 65532 --home-dir /data --shell /usr/sbin/nologin reactor \
  && install -d -o 65532 -g 65532 /data
 COPY --from=build /out/reactor /usr/local/bin/reactor
-ENV REACTOR_BIND=all
+ENV REACTOR_BIND=all REACTOR_IMAGE=1
 USER 65532:65532
 WORKDIR /data
 EXPOSE 80 443 4317 4318 5672 15000-15010 16000
 STOPSIGNAL SIGTERM
-HEALTHCHECK --interval=5s --timeout=3s --start-period=5s CMD ["reactor", "status"]
+HEALTHCHECK --interval=5s --timeout=3s --start-period=5s CMD ["reactor", "status", "--health"]
 ENTRYPOINT ["reactor"]
 
 FROM scratch AS static
 COPY --from=build /out/root /
 COPY --from=build --chown=65532:65532 /out/data /data
-ENV REACTOR_BIND=all
+ENV REACTOR_BIND=all REACTOR_IMAGE=1
 USER 65532:65532
 WORKDIR /data
 EXPOSE 80 443 4317 4318 5672 15000-15010 16000
 STOPSIGNAL SIGTERM
-HEALTHCHECK --interval=5s --timeout=3s --start-period=5s CMD ["/reactor", "status"]
+HEALTHCHECK --interval=5s --timeout=3s --start-period=5s CMD ["/reactor", "status", "--health"]
 ENTRYPOINT ["/reactor"]

@@ -43,6 +43,9 @@ pub enum Command {
         /// As JSON, for programs.
         #[arg(long, conflicts_with = "watch")]
         json: bool,
+        /// Say nothing unless something is wrong: the exit code is 0 once every port is bound. Needs no token.
+        #[arg(long, conflicts_with_all = ["watch", "json"])]
+        health: bool,
     },
     /// Show log records: of services, of their output and of reactor itself.
     Logs {

@@ -54,6 +54,7 @@ pub fn run() -> ExitCode {
         Command::Check { file } => check::run(&file),
         Command::Init { directory } => init::run(&directory),
         Command::Status { which, watch: true, .. } => ask(which, async |remote| status::watch(&remote).await),
+        Command::Status { which, health: true, .. } => ask(which, async |remote| remote.health().await),
         Command::Status { which, json, .. } => {
             let show = if json { status::Show::Json } else { status::Show::Table };
             ask(which, async move |remote| status::run(&remote, show).await)

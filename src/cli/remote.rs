@@ -95,13 +95,23 @@ impl Remote {
 
     /// `GET path`, as JSON.
     pub async fn get<T: DeserializeOwned>(&self, path: &str) -> anyhow::Result<T> {
+        let body = self.bytes(path).await?;
+        serde_json::from_slice(&body).with_context(|| format!("{} answered {path} with something else than JSON", self.authority))
+    }
+
+    /// Fine once every port is bound.
+    pub async fn health(&self) -> anyhow::Result<()> {
+        self.bytes("/healthz").await.map(drop)
+    }
+
+    async fn bytes(&self, path: &str) -> anyhow::Result<Bytes> {
         let stream = self.connect().await?;
         let answer = tokio::time::timeout(ANSWER_LIMIT, self.ask(stream, path)).await;
         let (status, body) = answer.map_err(|_| anyhow!("{} gave no answer within {ANSWER_LIMIT:?}", self.authority))??;
-        if !status.is_success() {
-            return Err(refused(&body).unwrap_or_else(|| anyhow!("{} answered {status} to {path}", self.authority)));
+        match status.is_success() {
+            true => Ok(body),
+            false => Err(refused(&body).unwrap_or_else(|| anyhow!("{} answered {status} to {path}", self.authority))),
         }
-        serde_json::from_slice(&body).with_context(|| format!("{} answered {path} with something else than JSON", self.authority))
     }
 
     async fn ask(&self, stream: TcpStream, path: &str) -> anyhow::Result<(http::StatusCode, Bytes)> {

@@ -196,8 +196,6 @@ pub struct Limits {
     pub queue_bytes_max: u64,
     pub call_body_bytes_max: usize,
     pub call_bodies_bytes_max: usize,
-    pub call_headers_bytes_max: usize,
-    pub output_line_bytes_max: usize,
     /// How long a drain waits for work in flight before it cuts.
     pub drain: Duration,
 }

@@ -51,6 +51,18 @@ fn status_shows_the_gateway_and_speaks_json_on_request() {
 }
 
 #[test]
+fn a_health_check_needs_no_token_where_everything_else_does() {
+    let reactor = Reactor::start("[auth]\nmode = \"required\"\ntoken = \"let-me-in\"\n");
+    assert_eq!(run(&["status", "--health", "--url", &reactor.api()]), (0, String::new(), String::new()));
+    let (code, _, stderr) = run(&["status", "--url", &reactor.api()]);
+    assert_eq!(code, 1);
+    assert!(stderr.contains("token"), "{stderr}");
+    let with_token = format!("{}/?token=let-me-in", reactor.api());
+    assert_eq!(run(&["status", "--url", &with_token]).0, 0);
+    assert!(reactor.start_block().contains("/?token=let-me-in"), "{}", reactor.start_block());
+}
+
+#[test]
 fn open_starts_the_browser_with_the_dashboards_address() {
     let reactor = Reactor::start("");
     let seen = reactor.directory().join("seen");

@@ -352,8 +352,6 @@ fn limits(view: &View<'_>) -> Limits {
         queue_bytes_max: view.number("limits.queue_bytes_max"),
         call_body_bytes_max: view.size("limits.call_body_bytes_max"),
         call_bodies_bytes_max: view.size("limits.call_bodies_bytes_max"),
-        call_headers_bytes_max: view.size("limits.call_headers_bytes_max"),
-        output_line_bytes_max: view.size("limits.output_line_bytes_max"),
         drain: view.duration("limits.drain"),
     }
 }

@@ -97,8 +97,6 @@ pub const SETTINGS: &[Setting] = &[
     row("limits.queue_bytes_max", Kind::Bytes(MIB, 1_024 * GIB), "1GiB", "messages in all queues; publishers wait beyond"),
     row("limits.call_body_bytes_max", Kind::Bytes(1, GIB), "16MiB", "body of one call through the gateway; 413 beyond"),
     row("limits.call_bodies_bytes_max", Kind::Bytes(1, 64 * GIB), "256MiB", "bodies of all calls in flight; 503 beyond"),
-    row("limits.call_headers_bytes_max", Kind::Bytes(1_024, MIB), "32KiB", "header fields of one call; 431 beyond"),
-    row("limits.output_line_bytes_max", Kind::Bytes(80, 16 * MIB), "64KiB", "longest line of service output kept"),
     row("gateway.call_timeout", Kind::Duration(86_400), "30s", "time a caller waits for the first reply; 504 beyond"),
     row("gateway.hold_ms", Kind::Count(0, 60_000), "2000", "how long a call waits for a service that has just left"),
     row("gateway.tls_certificate", Kind::Text, "", "PEM certificate chain; empty: a self-signed one is made"),
