@@ -191,3 +191,78 @@ impl Paint {
         self.wrap("33", text)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::door::DoorCounts;
+    use crate::node::config::{FileText, Inputs, resolve};
+
+    fn block(toml: &str, style: Style) -> String {
+        let file = Some(FileText { path: "reactor.toml".into(), text: toml.into() });
+        let config = resolve(&Inputs { file, ..Inputs::default() }).expect("fine").config;
+        let door = |name: PortName| match name {
+            PortName::Https => Door {
+                name,
+                addresses: vec![],
+                state: DoorState::Unbound("needs a privilege".into()),
+                counts: DoorCounts::default(),
+            },
+            _ => Door {
+                name,
+                addresses: vec![([127, 0, 0, 1], name.default_port()).into()],
+                state: DoorState::Listening,
+                counts: DoorCounts::default(),
+            },
+        };
+        let doors: Vec<Arc<Door>> = PortName::ALL.into_iter().map(|name| Arc::new(door(name))).collect();
+        let warnings = ["something to know".to_owned()];
+        let services = ["hello".to_owned()];
+        let block = StartBlock {
+            config: &config,
+            doors: &doors,
+            token: "TOKEN",
+            open_files: Some(4096),
+            warnings: &warnings,
+            services: &services,
+        };
+        block.render(style)
+    }
+
+    #[test]
+    fn the_block_says_where_everything_is() {
+        let text = block("", Style::Plain);
+        for line in [
+            "  Dashboard  http://localhost:15000\n",
+            "  Gateway    http://localhost  http://localhost:16000\n",
+            "  amqp        5672  AMQP 0-9-1\n",
+            "  https          -  needs a privilege\n",
+            "  AMQP_URL=amqp://guest:guest@localhost:5672\n",
+            "  OTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:4318\n",
+            "  Open files 4096\n",
+            "  warning something to know\n",
+        ] {
+            assert!(text.contains(line), "missing {line:?} in:\n{text}");
+        }
+        assert!(text.ends_with("Server startup complete\n"));
+        assert!(!text.contains("redis") && !text.contains("TOKEN"), "{text}");
+    }
+
+    #[test]
+    fn the_token_is_shown_where_it_is_needed() {
+        assert!(block("bind = \"all\"", Style::Plain).contains("http://HOST:15000/?token=TOKEN"));
+        let required = block("auth = \"required\"", Style::Plain);
+        assert!(required.contains("http://localhost:15000/?token=TOKEN") && required.contains("guest:TOKEN@"), "{required}");
+    }
+
+    #[test]
+    fn colours_add_nothing_but_colours() {
+        let plain = block("", Style::Plain);
+        let mut coloured = block("", Style::Colour);
+        assert_ne!(plain, coloured);
+        for code in ["\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[33m", "\x1b[36m"] {
+            coloured = coloured.replace(code, "");
+        }
+        assert_eq!(plain, coloured);
+    }
+}

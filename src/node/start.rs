@@ -18,6 +18,7 @@ use crate::model::refusal::Refusal;
 use crate::model::service_spec::ServiceSpec;
 use crate::net::{self, Acceptor, BindPlan, Bound, Failure};
 use std::fmt;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;
@@ -240,15 +241,53 @@ fn door(name: PortName, config: &Config, bound: &[Bound], spared: &[Failure]) ->
 }
 
 fn port_problem(failure: &Failure) -> PortProblem {
-    let (port, name) = (failure.address.port(), failure.name.as_str());
-    let what = match (failure.is_busy(), busy::holder(port)) {
-        (true, Some(holder)) => format!("{} is taken by {holder}", failure.address),
-        (true, None) => format!("{} is taken", failure.address),
-        (false, _) => format!("{} cannot be bound: {}", failure.address, failure.error),
-    };
+    let (address, port, name) = (failure.address, failure.address.port(), failure.name.as_str());
     let variable = format!("REACTOR_PORTS_{}", name.to_ascii_uppercase());
-    let next = format!(
-        "Stop it, set ports.{name} to another port, 0 (any) or false (off), set {variable}, or move all with --port-offset 20000."
-    );
+    let move_it =
+        format!("set ports.{name} (or {variable}) to another port, 0 (any) or false (off), or move all with --port-offset 20000");
+    let (what, next) = match failure.error.kind() {
+        io::ErrorKind::AddrInUse => {
+            let holder = busy::holder(port).map(|holder| format!(" by {holder}")).unwrap_or_default();
+            (format!("{address} is taken{holder}"), format!("Stop it, {move_it}."))
+        }
+        io::ErrorKind::AddrNotAvailable => (
+            format!("{address} is no address of this machine"),
+            "Correct bind: \"localhost\", \"all\" or addresses of this machine.".into(),
+        ),
+        io::ErrorKind::PermissionDenied => {
+            (format!("{address} needs a privilege this user does not have"), format!("Ports from 1024 need none: {move_it}."))
+        }
+        _ => (format!("{address} cannot be bound: {}", failure.error), format!("Correct it, or {move_it}.")),
+    };
     PortProblem { name: failure.name, what, next }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problem(name: PortName, error: io::ErrorKind) -> PortProblem {
+        port_problem(&Failure { name, address: "192.0.2.1:81".parse().expect("an address"), error: error.into() })
+    }
+
+    #[test]
+    fn each_reason_has_its_own_next_step() {
+        let busy = problem(PortName::Amqp, io::ErrorKind::AddrInUse);
+        assert!(busy.what.starts_with("192.0.2.1:81 is taken") && busy.next.contains("REACTOR_PORTS_AMQP"), "{busy:?}");
+        let absent = problem(PortName::Amqp, io::ErrorKind::AddrNotAvailable);
+        assert!(absent.next.contains("Correct bind"), "{absent:?}");
+        let privileged = problem(PortName::Control, io::ErrorKind::PermissionDenied);
+        assert!(privileged.what.contains("privilege") && privileged.next.contains("1024"), "{privileged:?}");
+    }
+
+    #[test]
+    fn all_problems_are_in_one_message() {
+        let error = StartError::Ports(vec![
+            problem(PortName::Amqp, io::ErrorKind::AddrInUse),
+            problem(PortName::Bus, io::ErrorKind::AddrInUse),
+        ]);
+        let text = error.to_string();
+        assert!(text.starts_with("cannot listen on some ports:\n  amqp "), "{text}");
+        assert!(text.contains("\n  bus "), "{text}");
+    }
 }

@@ -519,6 +519,38 @@ mod tests {
         }
     }
 
+    proptest::proptest! {
+        #[test]
+        fn no_text_makes_it_panic(text in "(?s).{0,200}") {
+            let _ = resolve(&inputs(&text, &[], Flags::default()));
+        }
+
+        #[test]
+        fn no_value_under_any_key_makes_it_panic(
+            at in 0..SETTINGS.len(),
+            value in proptest::sample::select(&["1", "-1", "99999999999", "1.5", "true", "\"\"", "\"x\"", "\"${\"", "\"${A:-1s}\"", "[]", "[1]",
+                "[\"all\", \"x\"]", "{}", "{ a = 1 }", "1979-05-27", "\"9999999h\"", "\"18446744073709551615GiB\"", "inf"][..]),
+        ) {
+            let toml = match SETTINGS[at].path.split_once('.') {
+                Some((section, key)) => format!("[{section}]\n{key} = {value}"),
+                None => format!("{} = {value}", SETTINGS[at].path),
+            };
+            if let Err(problems) = resolve(&inputs(&toml, &[], Flags::default())) {
+                proptest::prop_assert!(problems.iter().all(|problem| !problem.what.is_empty()));
+            }
+        }
+
+        #[test]
+        fn no_service_makes_it_panic(
+            key in proptest::sample::select(&["command", "cwd", "env", "port", "replicas", "ready", "restart", "grace", "depends_on",
+                "strip_prefix", "autostart", "space", "other"][..]),
+            value in proptest::sample::select(&["1", "-1", "1e9", "true", "\"\"", "\"x\"", "\"${\"", "[]", "[1]", "[\"x\"]", "{}", "{ http = 1 }",
+                "{ tcp = 70000 }", "{ tcp = true, http = \"/\" }", "1979-05-27"][..]),
+        ) {
+            let _ = resolve(&inputs(&format!("[services.a]\n{key} = {value}"), &[], Flags::default()));
+        }
+    }
+
     #[test]
     fn every_mistake_in_a_service_is_found() {
         let toml = "[services.a]\ncommand = 5\nport = 70000\nready = { http = \"x\", tpc = 1 }\ngrace = 3\n[services.v1]\ncommand = \"x\"";
