@@ -17,6 +17,41 @@ use std::fmt::{self, Write};
 
 const BODY_BYTES_SHOWN: usize = 32;
 
+/// Cuts one direction of a connection into lines as its bytes pass.
+#[derive(Debug, Default)]
+pub struct Tracer {
+    pending: Vec<u8>,
+    lost: bool,
+}
+
+/// A frame longer than any that is negotiated: borders are lost, and tracing ends.
+const FRAME_BYTES_MAX: usize = 1024 * 1024;
+
+impl Tracer {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Calls `line` for each frame that `bytes` complete.
+    pub fn pass(&mut self, bytes: &[u8], mut line: impl FnMut(&str)) {
+        if self.lost {
+            return;
+        }
+        self.pending.extend_from_slice(bytes);
+        let mut rest = self.pending.as_slice();
+        while let Some(text) = next_line(&mut rest) {
+            line(&text);
+        }
+        if frame_bytes(rest).is_some_and(|length| length > FRAME_BYTES_MAX) {
+            line("broken: no frame is this long; the rest is not shown");
+            *self = Tracer { pending: Vec::new(), lost: true };
+            return;
+        }
+        let used = self.pending.len() - rest.len();
+        self.pending.drain(..used);
+    }
+}
+
 /// Takes one frame (or a protocol header) off the front of `bytes` and says what it is; `None` if it is not whole.
 pub fn next_line(bytes: &mut &[u8]) -> Option<String> {
     let (frame, rest) = bytes.split_at_checked(frame_bytes(bytes)?)?;
@@ -78,5 +113,39 @@ fn write_header(f: &mut String, channel: u16, payload: &[u8]) -> fmt::Result {
     match Properties::check(header.properties) {
         Ok(properties) => write!(f, "header {channel} body_size={}{properties}", header.body_size),
         Err(error) => write!(f, "header {channel} body_size={} broken: {error}", header.body_size),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::amqp::encode::HEARTBEAT;
+
+    #[test]
+    fn lines_come_as_frames_are_complete() {
+        let (mut tracer, mut lines) = (Tracer::new(), Vec::new());
+        let bytes = [&PROTOCOL_HEADER[..], &HEARTBEAT, &[3, 0, 7, 0, 0, 0, 2, b'h', b'i', FRAME_END], &[3, 0, 0, 0xff]].concat();
+        for piece in bytes.chunks(3) {
+            tracer.pass(piece, |line| lines.push(line.to_owned()));
+        }
+        assert_eq!(lines, ["protocol [0, 0, 9, 1]", "heartbeat", "body 7 2 bytes \"hi\""]);
+        tracer.pass(&[0xff, 0xff, 0xff], |line| lines.push(line.to_owned()));
+        assert!(lines.pop().unwrap().starts_with("broken: no frame"));
+        tracer.pass(&bytes, |_| panic!("nothing more is shown"));
+    }
+
+    #[test]
+    fn what_cannot_be_decoded_says_why() {
+        let frame = |kind: u8, payload: &[u8]| {
+            let head = FrameHead { kind, channel: 1, size: payload.len() as u32 };
+            line(&[&head.to_bytes(), payload, &[FRAME_END]].concat())
+        };
+        assert_eq!(frame(FRAME_METHOD, &[0, 60, 0, 99]), "method 1 broken: unknown class 60 or method 99");
+        assert_eq!(frame(FRAME_METHOD, &[0, 60, 0, 80, 1]), "method 1 broken: a field ends after the end of its frame");
+        assert_eq!(frame(FRAME_HEADER, &[0, 60]), "header 1 broken");
+        assert_eq!(frame(FRAME_BODY, &[7; 40]), format!("body 1 40 bytes \"{}…\"", "\\x07".repeat(32)));
+        assert_eq!(frame(5, b"x"), "unknown frame type 5 on 1 1 bytes");
+        assert_eq!(line(&[1, 0, 0, 0, 0, 0, 0, 9]), "broken frame type 1 on 0: ends with 0x09");
+        assert_eq!(line(b"?"), "broken 1 bytes");
     }
 }

@@ -68,12 +68,10 @@ impl Session {
             return lost(head, &[], format_args!("{{frame_too_large,{},{stated}}}", head.size)).into();
         }
         let frame_bytes = head.frame_bytes();
-        let Some(frame) = input.get(..frame_bytes) else {
-            if head.kind == FRAME_BODY && frame_bytes > content::WAITED_FOR_BYTES_MAX {
-                return self.begin_partial_body(head, input);
-            }
-            return self.need(frame_bytes);
-        };
+        if head.kind == FRAME_BODY && frame_bytes > content::WAITED_FOR_BYTES_MAX {
+            return self.begin_partial_body(head, input);
+        }
+        let Some(frame) = input.get(..frame_bytes) else { return self.need(frame_bytes) };
         let Some(payload) = content::payload(frame) else {
             let marker = frame[frame_bytes - 1];
             let start = &frame[FRAME_HEAD_BYTES..frame_bytes - 1];
@@ -309,7 +307,7 @@ impl Session {
         Ok(Step::Again)
     }
 
-    /// Starts to consume a body frame of which only the front is here.
+    /// Starts to consume a large body frame as it arrives.
     fn begin_partial_body<'i>(&mut self, head: FrameHead, input: &mut &'i [u8]) -> Step<'i> {
         if !matches!(self.phase, Phase::Closing { .. })
             && let Err(failure) = self.expect_body(head)
