@@ -1,24 +1,26 @@
-//! The broker as a whole: its spaces, its connections and its memory.
+//! The broker as a whole: its spaces, its connections and its totals.
 
-use super::config::{Attachments, BrokerConfig};
+use super::config::{Attachments, BrokerConfig, ConnectionId};
+use super::link::Link;
+use super::queue::Queue;
+use super::shared::Shared;
 use super::vhost::Vhost;
 use super::view::{ChannelView, ConnectionView, ConsumerView, Totals};
 use crate::kernel::Clock;
 use crate::model::topology::DEFAULT_SPACE;
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError, RwLock};
 
 pub struct Broker {
-    pub(super) clock: Clock,
-    pub(super) config: BrokerConfig,
-    pub(super) attachments: Arc<dyn Attachments>,
+    pub(super) shared: Arc<Shared>,
     vhosts: RwLock<BTreeMap<Arc<str>, Arc<Vhost>>>,
 }
 
 impl Broker {
     /// A broker with the default space.
     pub fn new(clock: Clock, config: BrokerConfig, attachments: Arc<dyn Attachments>) -> Arc<Self> {
-        let broker = Arc::new(Broker { clock, config, attachments, vhosts: RwLock::default() });
+        let broker = Arc::new(Broker { shared: Shared::new(clock, config, attachments), vhosts: RwLock::default() });
         broker.create_vhost(DEFAULT_SPACE);
         broker
     }
@@ -29,7 +31,7 @@ impl Broker {
         if vhosts.contains_key(name) {
             return false;
         }
-        let vhost = Arc::new(Vhost::new(name));
+        let vhost = Arc::new(Vhost::new(name, self.shared.clone()));
         vhosts.insert(vhost.name().clone(), vhost);
         true
     }
@@ -42,24 +44,135 @@ impl Broker {
         self.vhosts.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
     }
 
+    /// Expires what is due and takes buffers from connections at rest. To be called about once a second.
+    pub fn tick(&self) {
+        self.vhosts().iter().for_each(|vhost| vhost.tick());
+        self.links().iter().for_each(|link| link.rest());
+    }
+
+    fn links(&self) -> Vec<Arc<Link>> {
+        self.shared.links().values().cloned().collect()
+    }
+
+    /// Closes a connection with 320 CONNECTION_FORCED. False if there is none of that id.
+    pub fn close_connection(&self, id: ConnectionId, why: &str) -> bool {
+        let link = self.shared.links().get(&id).cloned();
+        link.inspect(|link| link.ask_to_close(why)).is_some()
+    }
+
     pub fn connections(&self) -> Vec<ConnectionView> {
-        Vec::new()
+        self.links().iter().map(|link| self.connection_view(link)).collect()
+    }
+
+    fn connection_view(&self, link: &Link) -> ConnectionView {
+        let mut services = self.vhost(&link.space).map(|vhost| vhost.attached.services_of(link.id)).unwrap_or_default();
+        if services.is_empty() {
+            services.extend(link.info.own_service().map(|service| service.shared()));
+        }
+        let outbox = link.outbox();
+        ConnectionView {
+            id: link.id,
+            name: link.info.name.clone(),
+            space: link.space.clone(),
+            user: link.user.clone(),
+            peer: link.info.peer.clone(),
+            protocol: link.info.protocol,
+            client: link.info.client().into(),
+            client_properties: link.info.client_properties.clone(),
+            services,
+            channels: outbox.channels.iter().count() as u64,
+            consumers: outbox.channels.iter().map(|(_, lane)| lane.consumers.len() as u64).sum(),
+            in_bytes: link.in_bytes.load(Ordering::Relaxed),
+            out_bytes: link.out_bytes.load(Ordering::Relaxed),
+            since_ns: link.since_ns,
+            blocked: link.blocked.load(Ordering::Relaxed),
+        }
     }
 
     pub fn channels(&self) -> Vec<ChannelView> {
-        Vec::new()
+        let view = |link: &Arc<Link>| {
+            let outbox = link.outbox();
+            let views = outbox.channels.iter().map(|(number, lane)| ChannelView {
+                connection: link.id,
+                number,
+                consumers: lane.consumers.len() as u64,
+                unacked: lane.live.into(),
+                confirms: lane.confirms,
+                prefetch_global: lane.prefetch_global,
+            });
+            views.collect::<Vec<_>>()
+        };
+        self.links().iter().flat_map(view).collect()
     }
 
     pub fn consumers(&self) -> Vec<ConsumerView> {
-        Vec::new()
+        self.vhosts().iter().flat_map(|vhost| vhost.consumers()).collect()
     }
 
     pub fn totals(&self) -> Totals {
-        Totals { queue_bytes_max: self.config.queue_bytes_max, ..Totals::default() }
+        let counts = &self.shared.counts;
+        let vhosts = self.vhosts();
+        let links = self.links();
+        let (mut channels, mut consumers) = (0, 0);
+        for link in &links {
+            let outbox = link.outbox();
+            channels += outbox.channels.iter().count() as u64;
+            consumers += outbox.channels.iter().map(|(_, lane)| lane.consumers.len() as u64).sum::<u64>();
+        }
+        Totals {
+            spaces: vhosts.len() as u64,
+            queues: vhosts.iter().map(|vhost| vhost.queue_count() as u64).sum(),
+            exchanges: vhosts.iter().map(|vhost| vhost.topology().exchanges.len() as u64).sum(),
+            connections: links.len() as u64,
+            channels,
+            consumers,
+            published: counts.published.get(),
+            confirmed: counts.confirmed.get(),
+            delivered: counts.delivered.get(),
+            acked: counts.acked.get(),
+            unroutable: counts.unroutable.get(),
+            replies_dropped: counts.replies_dropped.get(),
+            queue_bytes: self.shared.memory(),
+            queue_bytes_max: self.shared.config.queue_bytes_max,
+            alarm: self.shared.has_alarm(),
+        }
+    }
+}
+
+impl Vhost {
+    pub fn consumers(&self) -> Vec<ConsumerView> {
+        let queues: Vec<Arc<Queue>> = self.topology().queues.values().cloned().collect();
+        queues.iter().flat_map(|queue| self.consumers_of(queue)).collect()
     }
 
-    /// Expires what is due. To be called about once a second.
-    pub fn tick(&self) {
-        let _ = (&self.clock, &self.attachments);
+    pub fn queue_consumers(&self, name: &str) -> Vec<ConsumerView> {
+        self.find_queue(name).map(|queue| self.consumers_of(&queue)).unwrap_or_default()
+    }
+
+    fn consumers_of(&self, queue: &Arc<Queue>) -> Vec<ConsumerView> {
+        let now = self.shared.clock.now();
+        let mut views = queue.with_consumers(|consumer| {
+            let view = ConsumerView {
+                space: self.name().clone(),
+                queue: queue.name.clone(),
+                tag: consumer.tag.clone(),
+                connection: consumer.link.id,
+                connection_name: consumer.link.info.name.clone(),
+                channel: consumer.channel,
+                service: Some(consumer.link.resource().service.clone()),
+                prefetch: consumer.prefetch,
+                no_ack: consumer.no_ack,
+                exclusive: consumer.exclusive,
+                unacked: consumer.unacked.into(),
+                oldest_unacked: None,
+            };
+            (view, consumer.link.clone(), consumer.slot)
+        });
+        for (view, link, slot) in &mut views {
+            if view.unacked > 0 {
+                view.oldest_unacked = link.oldest_unacked(view.channel, *slot, now);
+            }
+        }
+        views.into_iter().map(|(view, ..)| view).collect()
     }
 }

@@ -17,13 +17,33 @@
 //!
 //! [`Clock`]: crate::kernel::Clock
 
+mod attach;
+mod bus;
+mod call;
+mod client;
 mod config;
 mod core;
+mod declare;
+mod effects;
+mod link;
+mod message;
+mod outbox;
+mod queue;
+mod record;
 mod refused;
+mod reply;
+mod route;
+mod shared;
+mod topology;
+mod trace;
 mod vhost;
 pub mod view;
 
+pub use client::{Client, Consume, Failed, Got, Hold, Verdict};
 pub use config::{Attachment, AttachmentHow, Attachments, BrokerConfig, ConnectionId, NoAttachments};
 pub use core::Broker;
+pub use declare::{Declared, DeleteRule};
+pub use link::{ConnectionInfo, Link, Parcel, Socket};
+pub use queue::Waits;
 pub use refused::Refused;
-pub use vhost::{Actor, Declared, DeleteRule, Vhost};
+pub use vhost::{Actor, Vhost};

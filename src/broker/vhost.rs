@@ -1,11 +1,21 @@
-//! One space: its exchanges, queues and bindings, and every way to change them.
+//! One space: its exchanges, queues and bindings, and where a message published to it goes. How they are declared and deleted is
+//! `declare`'s.
 
+use super::attach::Attached;
 use super::config::ConnectionId;
+use super::effects::Effects;
+use super::queue::Queue;
 use super::refused::Refused;
+use super::reply::Replies;
+use super::route::{Found, Resolution, Routes};
+use super::shared::Shared;
+use super::topology::{ExchangeStats, Topology};
 use super::view::{BindingView, ExchangeView, PeekedMessage, QueueView};
-use crate::model::identity::Principal;
-use crate::model::topology::{BindingSpec, ExchangeSpec, QueueSpec};
-use std::sync::Arc;
+use crate::model::identity::{Action, Principal};
+use crate::wire::amqp::Properties;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// Who asks: permissions, and the connection that exclusive queues belong to.
 #[derive(Clone, Copy, Debug)]
@@ -15,88 +25,218 @@ pub struct Actor<'a> {
     pub connection: Option<ConnectionId>,
 }
 
-/// What a declaration of a queue answers.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Declared {
-    pub name: Arc<str>,
-    pub created: bool,
-    pub ready: u64,
-    pub consumers: u64,
+impl Actor<'_> {
+    pub(super) fn must(&self, action: Action, kind: &str, name: &str, space: &str) -> Result<(), Refused> {
+        match self.principal.may(action, name, None) {
+            true => Ok(()),
+            false => Err(Refused::AccessRefused(format!(
+                "access to {kind} '{name}' in vhost '{space}' refused for user '{}'",
+                self.principal.user
+            ))),
+        }
+    }
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct DeleteRule {
-    pub if_unused: bool,
-    pub if_empty: bool,
-}
-
-#[derive(Debug)]
 pub struct Vhost {
     name: Arc<str>,
+    pub(super) shared: Arc<Shared>,
+    topology: RwLock<Topology>,
+    /// Raised after every change of the topology: remembered routes of an older one are void.
+    generation: AtomicU64,
+    pub(super) replies: Replies,
+    pub(super) attached: Attached,
+}
+
+/// Where messages of one exchange and key go.
+#[derive(Debug)]
+pub(super) struct Route {
+    pub queues: Found,
+    pub stats: Arc<ExchangeStats>,
+    /// The key to deliver with, if not the one published.
+    pub key: Option<String>,
+    /// May be used again for the same exchange and key until the topology changes.
+    pub lasting: bool,
 }
 
 impl Vhost {
-    pub(super) fn new(name: &str) -> Self {
-        Vhost { name: name.into() }
+    pub(super) fn new(name: &str, shared: Arc<Shared>) -> Self {
+        Vhost {
+            name: name.into(),
+            shared,
+            topology: RwLock::new(Topology::new()),
+            generation: AtomicU64::new(0),
+            replies: Replies::default(),
+            attached: Attached::default(),
+        }
     }
 
     pub fn name(&self) -> &Arc<str> {
         &self.name
     }
 
-    /// Creates, or checks that what exists is equivalent. An empty name asks for a generated one.
-    pub fn declare_queue(&self, spec: &QueueSpec, _actor: Actor<'_>) -> Result<Declared, Refused> {
-        Err(Refused::NotImplemented(format!("queue '{}'", spec.name)))
+    pub(super) fn topology(&self) -> RwLockReadGuard<'_, Topology> {
+        self.topology.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// True if it was created.
-    pub fn declare_exchange(&self, spec: &ExchangeSpec, _actor: Actor<'_>) -> Result<bool, Refused> {
-        Err(Refused::NotImplemented(format!("exchange '{}'", spec.name)))
+    pub(super) fn topology_mut(&self) -> RwLockWriteGuard<'_, Topology> {
+        self.topology.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// True if it was created; binding twice is one binding.
-    pub fn bind(&self, spec: &BindingSpec, _actor: Actor<'_>) -> Result<bool, Refused> {
-        Err(Refused::NotImplemented(format!("binding to '{}'", spec.queue)))
+    // HOT
+    #[inline]
+    pub(super) fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
     }
 
-    /// True if it existed.
-    pub fn unbind(&self, spec: &BindingSpec, _actor: Actor<'_>) -> Result<bool, Refused> {
-        Err(Refused::NotImplemented(format!("binding to '{}'", spec.queue)))
+    pub(super) fn changed(&self) {
+        self.generation.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Messages that went with it; `None` if there was none, which is no error.
-    pub fn delete_queue(&self, name: &str, _rule: DeleteRule, _actor: Actor<'_>) -> Result<Option<u64>, Refused> {
-        Err(Refused::NotImplemented(format!("queue '{name}'")))
+    pub(super) fn find_queue(&self, name: &str) -> Option<Arc<Queue>> {
+        self.topology().queues.get(name).cloned()
     }
 
-    /// True if it existed.
-    pub fn delete_exchange(&self, name: &str, _rule: DeleteRule, _actor: Actor<'_>) -> Result<bool, Refused> {
-        Err(Refused::NotImplemented(format!("exchange '{name}'")))
+    pub(super) fn no_queue(&self, name: &str) -> Refused {
+        Refused::NotFound(format!("no queue '{name}' in vhost '{}'", self.name))
     }
 
-    /// Ready messages removed.
-    pub fn purge_queue(&self, name: &str, _actor: Actor<'_>) -> Result<u64, Refused> {
-        Err(Refused::NotImplemented(format!("queue '{name}'")))
+    pub(super) fn no_exchange(&self, name: &str) -> Refused {
+        Refused::NotFound(format!("no exchange '{name}' in vhost '{}'", self.name))
+    }
+
+    /// The queue, unless it is another connection's exclusive one.
+    pub(super) fn queue_for(&self, name: &str, actor: Actor<'_>) -> Result<Arc<Queue>, Refused> {
+        let queue = self.find_queue(name).ok_or_else(|| self.no_queue(name))?;
+        self.must_own(&queue, actor)?;
+        Ok(queue)
+    }
+
+    pub(super) fn must_own(&self, queue: &Queue, actor: Actor<'_>) -> Result<(), Refused> {
+        match queue.owner {
+            Some(owner) if actor.connection.is_some_and(|asking| asking != owner) => Err(Refused::Locked(format!(
+                "cannot obtain exclusive access to locked queue '{}' in vhost '{}'. It could be originally declared on another \
+                 connection or the exclusive property value does not match that of the original declaration.",
+                queue.name, self.name
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Where a message goes. `http` tells the gateway's calls from the bus's.
+    pub(super) fn route(
+        &self,
+        exchange: &str,
+        key: &str,
+        properties: Properties<'_>,
+        principal: &Principal,
+        http: bool,
+    ) -> Result<Route, Refused> {
+        let topology = self.topology();
+        if exchange.is_empty() {
+            let queues = topology.queues.get(key).cloned().into_iter().collect();
+            return Ok(Route { queues, stats: topology.default_stats.clone(), key: None, lasting: true });
+        }
+        let found = topology.exchanges.get(exchange).ok_or_else(|| self.no_exchange(exchange))?;
+        if found.spec.internal {
+            let text = format!("cannot publish to internal exchange '{exchange}' in vhost '{}'", self.name);
+            return Err(Refused::AccessRefused(text));
+        }
+        if !principal.may(Action::Write, exchange, Some(key)) {
+            let (space, user) = (&self.name, &principal.user);
+            let text = format!("access to exchange '{exchange}' in vhost '{space}' refused for user '{user}'");
+            return Err(Refused::AccessRefused(text));
+        }
+        let mut queues = Found::new();
+        let mut rewritten = None;
+        match &found.routes {
+            Routes::Call(calls) => {
+                if let Resolution::To(resolved) = calls.resolve(key, http) {
+                    queues.push(resolved.queue);
+                    rewritten = resolved.key;
+                }
+            }
+            routes => {
+                let headers = if routes.looks_at_headers() { properties.headers() } else { None };
+                routes.route(key, headers, &mut queues);
+            }
+        }
+        let lasting = !matches!(found.routes, Routes::Call(_) | Routes::Headers(_));
+        Ok(Route { queues, stats: found.stats.clone(), key: rewritten, lasting })
     }
 
     pub fn queues(&self) -> Vec<QueueView> {
-        Vec::new()
+        let now = self.shared.clock.now();
+        let mut queues: Vec<Arc<Queue>> = self.topology().queues.values().cloned().collect();
+        queues.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        queues.iter().map(|queue| queue.view(&self.name, now)).collect()
     }
 
-    pub fn queue(&self, _name: &str) -> Option<QueueView> {
-        None
+    pub fn queue(&self, name: &str) -> Option<QueueView> {
+        Some(self.find_queue(name)?.view(&self.name, self.shared.clock.now()))
+    }
+
+    pub fn queue_count(&self) -> usize {
+        self.topology().queues.len()
     }
 
     pub fn exchanges(&self) -> Vec<ExchangeView> {
-        Vec::new()
+        let topology = self.topology();
+        let mut views: Vec<ExchangeView> = topology
+            .exchanges
+            .values()
+            .map(|exchange| ExchangeView {
+                space: self.name.clone(),
+                name: exchange.name.clone(),
+                kind: exchange.spec.kind,
+                durable: exchange.spec.durable,
+                auto_delete: exchange.spec.auto_delete,
+                internal: exchange.spec.internal,
+                arguments: exchange.spec.arguments.clone(),
+                bindings: exchange.bindings.len() as u64,
+                published: exchange.stats.published.load(Ordering::Relaxed),
+                routed: exchange.stats.routed.load(Ordering::Relaxed),
+            })
+            .collect();
+        views.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        views
     }
 
+    /// Bindings as declared; those of the default exchange are implied by the queues.
     pub fn bindings(&self) -> Vec<BindingView> {
-        Vec::new()
+        let topology = self.topology();
+        let mut views: Vec<BindingView> = topology
+            .exchanges
+            .values()
+            .flat_map(|exchange| exchange.bindings.values().map(move |binding| (exchange, binding)))
+            .map(|(exchange, binding)| BindingView {
+                space: self.name.clone(),
+                source: exchange.name.clone(),
+                queue: binding.queue.name.clone(),
+                routing_key: binding.key.clone(),
+                arguments: binding.arguments.clone(),
+            })
+            .collect();
+        views.sort_unstable_by(|a, b| (&a.source, &a.queue, &a.routing_key).cmp(&(&b.source, &b.queue, &b.routing_key)));
+        views
     }
 
     /// Up to `count` ready messages from the head; at most `body_bytes_max` of each body is copied.
-    pub fn peek(&self, name: &str, _count: usize, _body_bytes_max: usize) -> Result<Vec<PeekedMessage>, Refused> {
-        Err(Refused::NotImplemented(format!("queue '{name}'")))
+    pub fn peek(&self, name: &str, count: usize, body_bytes_max: usize) -> Result<Vec<PeekedMessage>, Refused> {
+        let queue = self.find_queue(name).ok_or_else(|| self.no_queue(name))?;
+        Ok(queue.peek(count, body_bytes_max, self.shared.epoch_ns))
+    }
+
+    /// Drops expired messages at the heads of all queues.
+    pub(super) fn tick(&self) {
+        let queues: Vec<Arc<Queue>> = self.topology().queues.values().cloned().collect();
+        let mut effects = Effects::new(self.shared.clock.now());
+        queues.iter().for_each(|queue| queue.expire(&mut effects));
+        effects.run_quietly(&self.shared);
+    }
+}
+
+impl fmt::Debug for Vhost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "vhost '{}'", self.name)
     }
 }

@@ -3,6 +3,7 @@
 //! Counters only grow; whoever shows rates keeps the previous snapshot.
 
 use super::config::ConnectionId;
+use super::queue::Waits;
 use crate::model::table::Table;
 use crate::model::topology::ExchangeKind;
 use bytes::Bytes;
@@ -25,6 +26,8 @@ pub struct QueueView {
     pub unacked_bytes: u64,
     pub consumers: u64,
     pub counts: QueueCounts,
+    /// How long delivered messages had waited; two views give the distribution in between.
+    pub waits: Waits,
     /// How long the message that waits longest for its ack has been out.
     pub oldest_unacked: Option<Duration>,
     /// How long the message at the head has waited.
@@ -129,6 +132,8 @@ pub struct PeekedMessage {
     pub redelivered: bool,
     /// The content header as received: class, weight, body size, property flags and properties.
     pub header: Bytes,
+    pub body_len: u64,
+    /// Cut where the caller asked.
     pub body: Bytes,
     /// Unix nanoseconds.
     pub queued_ns: u64,
@@ -155,14 +160,4 @@ pub struct Totals {
     pub queue_bytes_max: u64,
     /// Publishers are being held.
     pub alarm: bool,
-}
-
-/// What happened per second between two looks.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct QueueRates {
-    pub in_rate: f64,
-    pub out_rate: f64,
-    pub ack_rate: f64,
-    /// 95th percentile of the time messages delivered in between had waited in the queue.
-    pub wait_p95: Option<Duration>,
 }

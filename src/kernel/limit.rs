@@ -21,6 +21,14 @@ pub const AMQP_UNFINISHED_BYTES_MAX: usize = 268_435_456;
 pub const AMQP_CLOSE_MS_MAX: u64 = 10_000;
 /// Time a peer has to finish its protocol handshake, in ms, before its socket is closed.
 pub const HANDSHAKE_MS_MAX: u64 = 10_000;
+/// Queues of one space; the next declaration is refused with 406.
+pub const QUEUES_MAX: usize = 100_000;
+/// Exchanges of one space; the next declaration is refused with 406.
+pub const EXCHANGES_MAX: usize = 100_000;
+/// Bindings of one space; the next one is refused with 406.
+pub const BINDINGS_MAX: usize = 1_000_000;
+/// Consumers of one channel; the next one closes the connection with 530.
+pub const CONSUMERS_PER_CHANNEL_MAX: usize = 32_768;
 /// Open sockets over all listeners. Beyond it new sockets are closed at once and counted.
 pub const CONNECTIONS_MAX: usize = 65_536;
 
@@ -32,6 +40,9 @@ pub const CALL_BODIES_BYTES_MAX: usize = 256 * 1024 * 1024;
 pub const CALL_HEADERS_BYTES_MAX: usize = 32 * 1024;
 /// Bytes of a streamed reply that wait for a slow HTTP client before the replying connection is paused.
 pub const REPLY_BUFFER_BYTES_MAX: usize = 1024 * 1024;
+
+/// Time that a replying connection is not read because its caller is slow, in ms; then a streamed reply is aborted.
+pub const REPLY_PAUSE_MS_MAX: u64 = 10_000;
 
 /// Longest line of service output kept as one log record, in bytes; the rest of the line is cut and the record says so.
 pub const OUTPUT_LINE_BYTES_MAX: usize = 64 * 1024;

@@ -7,6 +7,7 @@ pub mod drain;
 pub mod limit;
 pub mod name;
 pub mod platform;
+pub mod pool;
 pub mod ring;
 pub mod rng;
 pub mod size;

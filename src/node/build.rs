@@ -20,6 +20,7 @@ use crate::net::tls::{self, Alpn, Certificate};
 use crate::registry::Registry;
 use crate::supervisor::{Supervisor, SupervisorConfig};
 use crate::telemetry::{Telemetry, TelemetryConfig};
+use crate::wire::amqp::SessionConfig;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio_rustls::TlsAcceptor;
@@ -94,7 +95,7 @@ impl Plans<'_> {
         let broker = Broker::new(clock.clone(), broker_config(self.config), attachments);
         let gateway = Gateway::new(
             gateway_config(self.config, &access),
-            Arc::new(super::wiring::NoBus),
+            broker.clone(),
             registry.clone(),
             clock.clone(),
             self.drains.front.clone(),
@@ -104,7 +105,13 @@ impl Plans<'_> {
         let services = Arc::new(SupervisedServices(supervisor.clone()));
         let definitions = Arc::new(Control::new(clock.clone(), topology, services));
 
-        let amqp = Arc::new(AmqpContext { broker: broker.clone(), clock: clock.clone(), drain: self.drains.bus.clone() });
+        let amqp = Arc::new(AmqpContext {
+            broker: broker.clone(),
+            access: access.clone(),
+            clock: clock.clone(),
+            drain: self.drains.bus.clone(),
+            session: SessionConfig::default(),
+        });
         let ui = ui();
         let sources = Sources {
             clock: clock.clone(),

@@ -225,22 +225,6 @@ impl control::ServicePort for SupervisedServices {
     }
 }
 
-/// Gateway → broker, until the broker carries calls.
-pub struct NoBus;
-
-impl crate::model::call::CallBus for NoBus {
-    fn call(
-        &self,
-        _: crate::model::call::Call,
-        _: Arc<dyn crate::model::call::CallObserver>,
-    ) -> Result<crate::model::call::CallGuard, crate::model::call::CallFailure> {
-        Err(crate::model::call::CallFailure::Unbound { attached: Vec::new() })
-    }
-    fn attached(&self, _: &str) -> Vec<String> {
-        Vec::new()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

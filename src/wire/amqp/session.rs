@@ -298,6 +298,11 @@ impl Session {
         self.sent = now;
     }
 
+    /// Tells that the peer's silence is not its fault: it was not read for a while.
+    pub fn heard(&mut self, now: Instant) {
+        self.heard = now;
+    }
+
     /// When [`Session::handle_timeout`] has something to do.
     pub fn poll_timeout(&self) -> Option<Instant> {
         if self.phase == Phase::Finished {

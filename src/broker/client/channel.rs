@@ -1,0 +1,225 @@
+//! Channels of a connection, as its own task knows them; their outgoing side is the outbox's `Lane`.
+
+use super::{Client, Failed};
+use crate::broker::effects::{Effects, Notice};
+use crate::broker::message::Extra;
+use crate::broker::outbox::{Lane, LaneConsumer, Open, Unacked};
+use crate::broker::queue::{Entry, Queue, Settling};
+use crate::broker::refused::Refused;
+use crate::broker::reply::{Address, ReplyChannel};
+use crate::broker::trace;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+#[derive(Debug, Default)]
+pub(super) struct Channel {
+    pub confirms: bool,
+    /// Messages published since `confirm.select`.
+    pub published: u64,
+    pub confirmed: u64,
+    /// For consumers to come (`basic.qos` without `global`).
+    pub prefetch: u32,
+    /// What an empty queue name means.
+    last_queue: Option<Arc<str>>,
+    pub reply: Option<ReplyConsumer>,
+}
+
+/// The channel's consumer of `amq.rabbitmq.reply-to`.
+#[derive(Debug)]
+pub(super) struct ReplyConsumer {
+    pub tag: Arc<str>,
+    pub address: Address,
+    pub text: String,
+    pub target: Arc<ReplyChannel>,
+}
+
+impl Client {
+    pub fn open_channel(&mut self, channel: u16) {
+        self.channels.insert(channel, Channel::default());
+        self.link.outbox().channels.insert(channel, Lane::default());
+    }
+
+    /// Ends a channel: nothing more is delivered on it, and what it had not settled goes back where it was.
+    pub fn close_channel(&mut self, channel: u16) {
+        // An unknown delivery tag cannot matter any more.
+        let _ = self.sync();
+        let Some(state) = self.channels.remove(channel) else { return };
+        self.confirm();
+        self.stop_replies(state);
+        self.leave_queues(channel);
+        let lane = self.link.outbox().channels.remove(channel);
+        if let Some(lane) = lane {
+            self.give_back(lane);
+        }
+        self.vhost.reattach(&self.link, "its channel closed");
+    }
+
+    /// Ends the connection. Idempotent; dropping does the same.
+    pub fn close(&mut self, reason: &str) {
+        if std::mem::replace(&mut self.closed, true) {
+            return;
+        }
+        let _ = self.sync();
+        let numbers = self.channels.numbers();
+        for number in &numbers {
+            if let Some(state) = self.channels.remove(*number) {
+                self.stop_replies(state);
+            }
+            self.leave_queues(*number);
+        }
+        for name in std::mem::take(&mut self.exclusive) {
+            let queue = self.vhost.find_queue(&name).filter(|queue| queue.owner == Some(self.link.id));
+            if let Some(queue) = queue {
+                self.vhost.end_queue(&queue, false, &mut self.effects);
+            }
+        }
+        let lanes: Vec<Lane> = {
+            let mut outbox = self.link.outbox();
+            outbox.dead = true;
+            outbox.stalled = Vec::new();
+            numbers.iter().filter_map(|number| outbox.channels.remove(*number)).collect()
+        };
+        lanes.into_iter().for_each(|lane| self.give_back(lane));
+        self.run_effects();
+        self.vhost.reattach(&self.link, reason);
+        self.vhost.shared.links().remove(&self.link.id);
+        self.vhost.shared.counts.connections_closed.add(1);
+        self.link.drained.notify_waiters();
+    }
+
+    fn stop_replies(&mut self, state: Channel) {
+        if let Some(reply) = state.reply {
+            reply.target.go();
+            self.vhost.replies.remove(&reply.address);
+        }
+    }
+
+    /// No queue delivers to the channel any more after this.
+    fn leave_queues(&mut self, channel: u16) {
+        let consumers: Vec<LaneConsumer> = {
+            let mut outbox = self.link.outbox();
+            let Some(lane) = outbox.channels.get_mut(channel) else { return };
+            lane.consumers.drain().map(|(_, consumer)| consumer).collect()
+        };
+        for consumer in consumers {
+            if consumer.queue.leave(consumer.id, &mut self.effects) {
+                self.vhost.end_queue(&consumer.queue, true, &mut self.effects);
+            }
+        }
+    }
+
+    /// Requeues what a closed channel had not settled. A call it was working on is never redelivered: its caller learns at once.
+    fn give_back(&mut self, mut lane: Lane) {
+        let mut taken = Vec::new();
+        lane.settle_all(&mut taken);
+        let mut from = 0;
+        while let Some(first) = taken.get(from) {
+            let until = from + taken[from..].iter().take_while(|unacked| unacked.slot == first.slot).count();
+            if let Some(slot) = lane.slot(first.slot) {
+                let (queue, consumer) = (slot.queue.clone(), slot.consumer);
+                self.give_back_to(&queue, consumer, &taken[from..until], &mut lane);
+            }
+            from = until;
+        }
+        // Auto-acked ones: nobody will answer them.
+        for (_, open) in std::mem::take(&mut lane.open) {
+            self.abandon(open);
+        }
+    }
+
+    fn give_back_to(&mut self, queue: &Arc<Queue>, consumer: u64, taken: &[Unacked], lane: &mut Lane) {
+        let (mut entries, mut extras): (Vec<Entry>, Vec<(u64, Extra)>) = Default::default();
+        let (mut dropped, mut dropped_extras): (Vec<Entry>, Vec<(u64, Extra)>) = Default::default();
+        for unacked in taken {
+            let extra = lane.open.remove(&unacked.tag).map(|open| self.abandon(open));
+            let is_call = extra.as_ref().is_some_and(|extra| extra.call.is_some());
+            let (entries, extras) = if is_call { (&mut dropped, &mut dropped_extras) } else { (&mut entries, &mut extras) };
+            entries.push(unacked.entry);
+            extras.extend(extra.map(|extra| (unacked.entry.seq, extra)));
+        }
+        if !dropped.is_empty() {
+            queue.settle(consumer, &dropped, dropped_extras, Settling::Done, &mut self.effects);
+        }
+        if !entries.is_empty() {
+            queue.settle(consumer, &entries, extras, Settling::Requeue, &mut self.effects);
+        }
+    }
+
+    /// A delivery whose channel is gone: its span ends, its call fails.
+    fn abandon(&mut self, open: Open) -> Extra {
+        abandon(open, &self.link, self.vhost.shared.epoch_ns, &mut self.effects)
+    }
+
+    pub(super) fn channel(&self, channel: u16) -> Result<&Channel, Failed> {
+        self.channels.get(channel).ok_or_else(|| unopened(channel))
+    }
+
+    pub(super) fn channel_mut(&mut self, channel: u16) -> Result<&mut Channel, Failed> {
+        self.channels.get_mut(channel).ok_or_else(|| unopened(channel))
+    }
+
+    pub(super) fn name_last_queue(&mut self, channel: u16, name: &Arc<str>) {
+        if let Some(state) = self.channels.get_mut(channel) {
+            state.last_queue = Some(name.clone());
+        }
+    }
+
+    /// An empty name means the queue declared last on the channel.
+    pub(super) fn queue_name(&self, channel: u16, name: &str) -> Result<Arc<str>, Failed> {
+        if !name.is_empty() {
+            return Ok(name.into());
+        }
+        let last = self.channel(channel)?.last_queue.clone();
+        let refused = || Refused::NotFound(format!("no previously declared queue in vhost '{}'", self.vhost.name()));
+        last.ok_or_else(|| Failed { channel, refused: refused() })
+    }
+
+    /// `confirm.select`
+    pub fn select_confirms(&mut self, channel: u16) -> Result<(), Failed> {
+        self.sync()?;
+        self.channel_mut(channel)?.confirms = true;
+        if let Some(lane) = self.link.outbox().channels.get_mut(channel) {
+            lane.confirms = true;
+        }
+        Ok(())
+    }
+
+    /// `basic.qos`
+    pub fn limit_prefetch(&mut self, channel: u16, count: u16, global: bool) -> Result<(), Failed> {
+        self.sync()?;
+        if !global {
+            self.channel_mut(channel)?.prefetch = count.into();
+            return Ok(());
+        }
+        let waiting = {
+            let mut outbox = self.link.outbox();
+            let lane = outbox.channels.get_mut(channel).ok_or_else(|| unopened(channel))?;
+            lane.prefetch_global = count.into();
+            std::mem::take(&mut lane.waiting)
+        };
+        waiting.iter().for_each(|queue| queue.resume(self.link.id, &mut self.effects));
+        Ok(())
+    }
+}
+
+fn abandon(open: Open, link: &crate::broker::link::Link, epoch_ns: u64, effects: &mut Effects) -> Extra {
+    if let Some(process) = open.process {
+        link.traced.fetch_sub(1, Ordering::Relaxed);
+        let failure = (!open.auto_acked).then_some("the channel closed before the ack");
+        trace::finished(process, failure, epoch_ns, effects);
+    }
+    if let Some(call) = &open.extra.call {
+        effects.notify(call.clone(), Notice::WorkerGone);
+    }
+    open.extra
+}
+
+pub(super) fn unopened(channel: u16) -> Failed {
+    Failed { channel, refused: Refused::NotAllowed(format!("channel {channel} is not open")) }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        self.close("its connection ended");
+    }
+}

@@ -1,0 +1,211 @@
+//! One connection's exclusive half: what its own task does to the broker.
+//!
+//! A door feeds a batch (everything one read brought) with [`Client::begin`], the operations in order, and [`Client::flush`].
+//! Publishes and acks are gathered and take effect at the next other operation or at the flush, so that a run of them costs one lock;
+//! confirms come last. Replies to other methods are the door's to write.
+
+mod batch;
+mod channel;
+mod consume;
+mod publish;
+mod reply;
+mod settle;
+mod tracing;
+
+pub use consume::{Consume, Got};
+
+use super::config::ConnectionId;
+use super::core::Broker;
+use super::declare::{Declared, DeleteRule};
+use super::effects::Effects;
+use super::link::{ConnectionInfo, Link};
+use super::outbox::ByChannel;
+use super::refused::Refused;
+use super::vhost::{Actor, Vhost};
+use crate::kernel::Instant;
+use crate::model::emit;
+use crate::model::identity::Principal;
+use crate::model::topology::{BindingSpec, ExchangeSpec, QueueSpec};
+use batch::Batch;
+use channel::Channel;
+use settle::Settles;
+use std::sync::Arc;
+
+pub use reply::Hold;
+pub use settle::Verdict;
+
+pub struct Client {
+    vhost: Arc<Vhost>,
+    link: Arc<Link>,
+    principal: Principal,
+    channels: ByChannel<Channel>,
+    batch: Batch,
+    settles: Settles,
+    effects: Effects,
+    /// Exclusive queues, which go with the connection.
+    exclusive: Vec<Arc<str>>,
+    /// Consumes, or did: its publishes may belong to what it works on.
+    consumes: bool,
+    /// Spans have somewhere to go.
+    traces: bool,
+    hold: Option<Hold>,
+    /// Found while something else was done; told at the next flush.
+    late_failure: Option<Failed>,
+    closed: bool,
+}
+
+/// An operation that was refused, and the channel on which.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failed {
+    pub channel: u16,
+    pub refused: Refused,
+}
+
+impl Broker {
+    /// Lets a connection into a space, under its principal. `None` if there is no such space.
+    pub fn connect(&self, space: &str, principal: Principal, info: ConnectionInfo) -> Option<Client> {
+        let vhost = self.vhost(space)?;
+        let shared = &self.shared;
+        let id = ConnectionId(shared.next_id());
+        let link = Arc::new(Link::new(id, vhost.name().clone(), principal.user.clone(), info, shared.clone()));
+        shared.links().insert(id, link.clone());
+        shared.counts.connections_opened.add(1);
+        Some(Client {
+            effects: Effects::of(shared.clock.now(), id),
+            vhost,
+            link,
+            principal,
+            channels: ByChannel::default(),
+            batch: Batch::default(),
+            settles: Settles::default(),
+            exclusive: Vec::new(),
+            consumes: false,
+            traces: emit::is_installed(),
+            hold: None,
+            late_failure: None,
+            closed: false,
+        })
+    }
+}
+
+impl Client {
+    pub fn link(&self) -> &Arc<Link> {
+        &self.link
+    }
+
+    /// Begins a batch: `now` is the time of all that follows until [`Client::flush`].
+    pub fn begin(&mut self, now: Instant) {
+        self.effects.now = now;
+    }
+
+    /// Makes everything said so far take effect, writes confirms, and wakes whoever got something. The caller then sends its own
+    /// outbox.
+    // HOT
+    pub fn flush(&mut self) -> Result<(), Failed> {
+        let result = self.sync();
+        self.confirm();
+        self.run_effects();
+        result
+    }
+
+    /// Acks and publishes said so far take effect; what they set off waits for the flush.
+    // HOT
+    fn sync(&mut self) -> Result<(), Failed> {
+        let settled = self.settle_pending();
+        self.offer_runs();
+        match self.late_failure.take() {
+            Some(failed) => Err(failed),
+            None => settled,
+        }
+    }
+
+    fn run_effects(&mut self) {
+        let shared = &self.vhost.shared;
+        let next = Effects::of(self.effects.now, self.link.id);
+        std::mem::replace(&mut self.effects, next).run(shared);
+    }
+
+    /// Why reading must pause, if it must.
+    pub fn take_hold(&mut self) -> Option<Hold> {
+        self.hold.take()
+    }
+
+    fn actor(&self) -> Actor<'_> {
+        Actor { principal: &self.principal, connection: Some(self.link.id) }
+    }
+
+    fn fail(channel: u16) -> impl FnOnce(Refused) -> Failed {
+        move |refused| Failed { channel, refused }
+    }
+
+    pub fn declare_queue(&mut self, channel: u16, spec: QueueSpec) -> Result<Declared, Failed> {
+        self.sync()?;
+        let exclusive = spec.exclusive;
+        let declared = self.vhost.declare_queue(&spec, self.actor()).map_err(Self::fail(channel))?;
+        if exclusive && declared.created {
+            self.exclusive.push(declared.name.clone());
+        }
+        self.name_last_queue(channel, &declared.name);
+        Ok(declared)
+    }
+
+    pub fn declare_queue_passively(&mut self, channel: u16, name: &str) -> Result<Declared, Failed> {
+        self.sync()?;
+        let name = self.queue_name(channel, name)?;
+        let declared = self.vhost.declare_queue_passively(&name, self.actor()).map_err(Self::fail(channel))?;
+        self.name_last_queue(channel, &declared.name);
+        Ok(declared)
+    }
+
+    pub fn delete_queue(&mut self, channel: u16, name: &str, rule: DeleteRule) -> Result<u64, Failed> {
+        self.sync()?;
+        let name = self.queue_name(channel, name)?;
+        let count = self.vhost.delete_queue(&name, rule, self.actor()).map_err(Self::fail(channel))?;
+        self.exclusive.retain(|owned| *owned != name);
+        Ok(count.unwrap_or(0))
+    }
+
+    pub fn purge_queue(&mut self, channel: u16, name: &str) -> Result<u64, Failed> {
+        self.sync()?;
+        let name = self.queue_name(channel, name)?;
+        self.vhost.purge_queue(&name, self.actor()).map_err(Self::fail(channel))
+    }
+
+    pub fn declare_exchange(&mut self, channel: u16, spec: &ExchangeSpec) -> Result<(), Failed> {
+        self.sync()?;
+        self.vhost.declare_exchange(spec, self.actor()).map(drop).map_err(Self::fail(channel))
+    }
+
+    pub fn declare_exchange_passively(&mut self, channel: u16, name: &str) -> Result<(), Failed> {
+        self.sync()?;
+        self.vhost.declare_exchange_passively(name).map_err(Self::fail(channel))
+    }
+
+    pub fn delete_exchange(&mut self, channel: u16, name: &str, if_unused: bool) -> Result<(), Failed> {
+        self.sync()?;
+        let rule = DeleteRule { if_unused, if_empty: false };
+        self.vhost.delete_exchange(name, rule, self.actor()).map(drop).map_err(Self::fail(channel))
+    }
+
+    pub fn bind(&mut self, channel: u16, spec: BindingSpec) -> Result<(), Failed> {
+        self.sync()?;
+        let spec = self.binding(channel, spec)?;
+        self.vhost.bind(&spec, self.actor()).map(drop).map_err(Self::fail(channel))
+    }
+
+    pub fn unbind(&mut self, channel: u16, spec: BindingSpec) -> Result<(), Failed> {
+        self.sync()?;
+        let spec = self.binding(channel, spec)?;
+        self.vhost.unbind(&spec, self.actor()).map(drop).map_err(Self::fail(channel))
+    }
+
+    /// An empty queue name means the one declared last on the channel; an empty key then means its name.
+    fn binding(&self, channel: u16, spec: BindingSpec) -> Result<BindingSpec, Failed> {
+        let queue = self.queue_name(channel, &spec.queue)?.to_string();
+        let routing_key = match spec.queue.is_empty() && spec.routing_key.is_empty() {
+            true => queue.clone(),
+            false => spec.routing_key,
+        };
+        Ok(BindingSpec { queue, routing_key, ..spec })
+    }
+}

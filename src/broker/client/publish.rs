@@ -1,0 +1,251 @@
+//! Publishing: from a message in the read buffer to records in the segment, and from runs of them into queues.
+
+use super::batch::OpenRun;
+use super::channel::unopened;
+use super::{Client, Failed, Hold};
+use crate::broker::message::{Extra, Meta, Run};
+use crate::broker::record::{self, INLINE_BODY_MAX};
+use crate::broker::refused::Refused;
+use crate::broker::reply::{Address, REPLY_QUEUE};
+use crate::broker::vhost::Route;
+use crate::model::emit;
+use crate::wire::amqp::encode::{self, Content};
+use crate::wire::amqp::method::BasicReturn;
+use crate::wire::amqp::properties::flag;
+use crate::wire::amqp::{Body, Properties, PropertyList, Publish, ReplyCode};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// Properties that the broker itself reads.
+const READ_BY_BROKER: u16 = flag::HEADERS | flag::REPLY_TO | flag::EXPIRATION | flag::USER_ID;
+
+impl Client {
+    /// Publishes one message. What is refused ends its channel (or, for 540, the connection).
+    // HOT
+    pub fn publish(&mut self, message: Publish<'_>) -> Result<(), Failed> {
+        let channel = message.channel;
+        if Address::is_address(message.routing_key) && message.exchange.is_empty() {
+            return self.publish_reply(message);
+        }
+        let mut extra = Extra::default();
+        let mut rewritten = None;
+        if message.immediate || message.properties.flags() & READ_BY_BROKER != 0 {
+            rewritten = self.examine(&message, &mut extra).map_err(Self::fail(channel))?;
+        }
+        let properties = rewritten.as_deref().map_or(message.properties, Properties::trusted);
+        let bytes = record::room(message.exchange, message.routing_key, properties.as_bytes(), &message.body);
+        if !self.batch.work().has_room(bytes) {
+            self.offer_runs();
+            self.batch.work().has_room(bytes);
+        }
+        let Some(at) = self.begin_record(&message, properties)? else {
+            self.unroutable(&message, properties);
+            return self.count(channel);
+        };
+        if self.traces {
+            self.trace_publish(&message, properties, &mut extra);
+        }
+        self.finish_record(at, properties, message.body, extra);
+        self.count(channel)
+    }
+
+    /// Writes the message's key and finds its route, joining the run before if it is the same. `None` if it goes nowhere.
+    // HOT
+    #[inline]
+    fn begin_record(&mut self, message: &Publish<'_>, properties: Properties<'_>) -> Result<Option<(usize, u16)>, Failed> {
+        let work = self.batch.work.as_deref_mut().expect("room was just made");
+        let at = work.segment.len();
+        let mut key_len = record::write_key(&mut work.segment, message.exchange, message.routing_key);
+        if work.joins(at, key_len) {
+            return Ok(Some((at, key_len)));
+        }
+        let generation = self.vhost.generation();
+        let key = &work.segment[at..at + usize::from(key_len)];
+        let route = match self.batch.routes.find(key, generation) {
+            Some(route) => route,
+            None => {
+                let found =
+                    self.vhost.route(message.exchange, message.routing_key, properties, &self.principal, false).map(Arc::new);
+                match found {
+                    Ok(route) => {
+                        if route.lasting && !route.queues.is_empty() {
+                            self.batch.routes.insert(key, &route);
+                        }
+                        route
+                    }
+                    Err(refused) => {
+                        work.segment.truncate(at);
+                        return Err(Failed { channel: message.channel, refused });
+                    }
+                }
+            }
+        };
+        if route.queues.is_empty() {
+            route.stats.published.fetch_add(1, Ordering::Relaxed);
+            work.segment.truncate(at);
+            return Ok(None);
+        }
+        if let Some(key) = &route.key {
+            work.segment.truncate(at);
+            if work.segment.capacity() - at < key.len() {
+                work.segment.reserve(key.len());
+            }
+            key_len = record::write_key(&mut work.segment, message.exchange, key);
+        }
+        work.runs.push(OpenRun { route, first: work.metas.len() as u32, key_at: at as u32, key_len });
+        Ok(Some((at, key_len)))
+    }
+
+    // HOT
+    #[inline]
+    fn finish_record(&mut self, (at, key_len): (usize, u16), properties: Properties<'_>, body: Body<'_>, mut extra: Extra) {
+        let work = self.batch.work.as_deref_mut().expect("the record was begun");
+        record::write_content(&mut work.segment, properties.as_bytes(), &body);
+        if body.len() >= INLINE_BODY_MAX {
+            extra.body = Some(body.into_bytes());
+        }
+        let has_extra = extra.is_something();
+        if has_extra {
+            work.extras.push((work.metas.len() as u32, extra));
+        }
+        work.metas.push(Meta { at: at as u32, len: (work.segment.len() - at) as u32, key_len, extra: has_extra });
+    }
+
+    // HOT
+    #[inline]
+    pub(super) fn count(&mut self, channel: u16) -> Result<(), Failed> {
+        self.batch.published += 1;
+        let state = self.channels.get_mut(channel).ok_or_else(|| unopened(channel))?;
+        if state.confirms {
+            if state.published == state.confirmed {
+                self.batch.confirming.push(channel);
+            }
+            state.published += 1;
+        }
+        Ok(())
+    }
+
+    /// Puts the runs gathered so far into their queues.
+    // HOT
+    pub(super) fn offer_runs(&mut self) {
+        let Some(work) = self.batch.work.as_deref_mut() else { return };
+        if !work.runs.is_empty() {
+            let segment = work.segment.split().freeze();
+            let ends = work.runs.iter().skip(1).map(|run| run.first as usize).chain([work.metas.len()]);
+            for (open, end) in work.runs.iter().zip(ends) {
+                let metas = &work.metas[open.first as usize..end];
+                let run = Run { segment: &segment, metas, extras: &work.extras, first: open.first, now: self.effects.now };
+                offer(&open.route, &run, &mut self.effects);
+            }
+        }
+        self.batch.rest();
+        let published = std::mem::take(&mut self.batch.published);
+        if published > 0 {
+            let shared = &self.vhost.shared;
+            shared.counts.published.add(published);
+            if shared.memory() > shared.config.queue_bytes_max / 2 {
+                // The level is booked with the effects; near the limit it must be known before the next batch is read.
+                shared.book(std::mem::take(&mut self.effects.memory));
+                if shared.has_alarm() {
+                    self.hold = Some(Hold::Alarm);
+                }
+            }
+        }
+    }
+
+    /// Confirms what was published: the promise is kept, everything stands in its queues.
+    // HOT
+    pub(super) fn confirm(&mut self) {
+        if self.batch.confirming.is_empty() {
+            return;
+        }
+        let mut confirmed = 0;
+        let mut outbox = self.link.outbox();
+        for channel in std::mem::take(&mut self.batch.confirming) {
+            let Some(state) = self.channels.get_mut(channel) else { continue };
+            let count = state.published - state.confirmed;
+            if count > 0 && !outbox.dead {
+                encode::ack(outbox.frames.room(), channel, state.published, count > 1);
+                confirmed += count;
+            }
+            state.confirmed = state.published;
+        }
+        self.vhost.shared.counts.confirmed.add(confirmed);
+    }
+
+    /// A message that no queue takes: told to its publisher if it asked for that.
+    #[cold]
+    pub(super) fn unroutable(&mut self, message: &Publish<'_>, properties: Properties<'_>) {
+        self.vhost.shared.counts.unroutable.add(1);
+        if !message.mandatory {
+            return;
+        }
+        let returned = BasicReturn {
+            reply_code: ReplyCode::NoRoute.code(),
+            reply_text: ReplyCode::NoRoute.name(),
+            exchange: message.exchange,
+            routing_key: message.routing_key,
+        };
+        let frame_max = self.link.info.frame_max;
+        let content = Content { properties: properties.as_bytes(), body: &message.body };
+        self.link.append(|out| encode::basic_return(out, message.channel, &returned, content, frame_max));
+    }
+
+    /// Reads what the broker must know of a message. Returns its properties anew if they had to change.
+    #[cold]
+    pub(super) fn examine(&self, message: &Publish<'_>, extra: &mut Extra) -> Result<Option<Vec<u8>>, Refused> {
+        if message.immediate {
+            return Err(Refused::NotImplemented("immediate=true".into()));
+        }
+        let properties = message.properties;
+        if let Some(user) = properties.user_id().filter(|user| **user != *self.principal.user) {
+            let own = &self.principal.user;
+            return Err(Refused::Precondition(format!("user_id property set to '{user}' but authenticated user was '{own}'")));
+        }
+        if let Some(expiration) = properties.expiration() {
+            extra.expires_at = Some(self.effects.now + parse_expiration(expiration)?);
+        }
+        if let Some(headers) = properties.headers()
+            && let Some((name, _)) = headers.iter().find(|(name, _)| matches!(*name, "CC" | "BCC"))
+        {
+            return Err(Refused::NotImplemented(format!("header '{name}' (sender-selected distribution) is not available yet")));
+        }
+        if properties.reply_to() != Some(REPLY_QUEUE) {
+            return Ok(None);
+        }
+        let reply = self.channels.get(message.channel).and_then(|channel| channel.reply.as_ref());
+        let reply = reply.ok_or_else(|| Refused::Precondition("fast reply consumer does not exist".into()))?;
+        Ok(Some(PropertyList { reply_to: Some(&reply.text), ..properties.to_list() }.to_bytes()))
+    }
+
+    /// Lets the message's trace context stand beside it, if its trace is recorded.
+    // HOT
+    #[inline]
+    fn trace_publish(&mut self, message: &Publish<'_>, properties: Properties<'_>, extra: &mut Extra) {
+        let low = crate::broker::trace::draw();
+        let may_inherit = self.consumes && self.link.traced.load(Ordering::Relaxed) > 0;
+        if emit::keep_low(low) || may_inherit || properties.flags() & flag::HEADERS != 0 {
+            extra.trace = self.trace_beside(message, properties, low);
+        }
+    }
+}
+
+// HOT
+fn offer(route: &Route, run: &Run<'_>, effects: &mut crate::broker::effects::Effects) {
+    let count = run.metas.len() as u64;
+    for queue in &route.queues {
+        queue.offer(run, effects);
+    }
+    route.stats.published.fetch_add(count, Ordering::Relaxed);
+    route.stats.routed.fetch_add(count * route.queues.len() as u64, Ordering::Relaxed);
+}
+
+/// Milliseconds, as text.
+fn parse_expiration(text: &str) -> Result<Duration, Refused> {
+    let digits = !text.is_empty() && text.len() <= 19 && text.bytes().all(|byte| byte.is_ascii_digit());
+    match text.parse::<u64>() {
+        Ok(millis) if digits => Ok(Duration::from_millis(millis)),
+        _ => Err(Refused::Precondition(format!("invalid expiration '{text}': not a whole number of milliseconds"))),
+    }
+}

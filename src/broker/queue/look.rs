@@ -1,0 +1,71 @@
+//! Looking at a queue without changing it.
+
+use super::Queue;
+use crate::broker::view::{PeekedMessage, QueueView};
+use crate::kernel::Instant;
+use bytes::Bytes;
+use std::sync::Arc;
+
+impl Queue {
+    pub fn ready_count(&self) -> u64 {
+        self.state().backlog.ready_count
+    }
+
+    pub fn view(&self, space: &Arc<str>, now: Instant) -> QueueView {
+        let (mut view, unacked_by) = {
+            let state = self.state();
+            let backlog = &state.backlog;
+            let view = QueueView {
+                space: space.clone(),
+                name: self.name.clone(),
+                durable: self.spec.durable,
+                exclusive: self.spec.exclusive,
+                auto_delete: self.spec.auto_delete,
+                arguments: self.spec.arguments.clone(),
+                not_on_disk: self.spec.durable,
+                ready: backlog.ready_count,
+                unacked: backlog.unacked_count,
+                ready_bytes: backlog.ready_bytes,
+                unacked_bytes: backlog.unacked_bytes,
+                consumers: state.consumers.len() as u64,
+                counts: backlog.counts,
+                waits: backlog.waits.clone(),
+                oldest_unacked: None,
+                oldest_ready: backlog.oldest_ready().map(|at| now.since(at)),
+            };
+            let consumers = state.consumers.iter().filter(|consumer| consumer.unacked > 0);
+            let unacked_by: Vec<_> = consumers.map(|consumer| (consumer.link.clone(), consumer.channel, consumer.slot)).collect();
+            (view, unacked_by)
+        };
+        let ages = unacked_by.iter().filter_map(|(link, channel, slot)| link.oldest_unacked(*channel, *slot, now));
+        view.oldest_unacked = ages.max();
+        view
+    }
+
+    /// Consumers with where to find their unacked deliveries.
+    pub(in crate::broker) fn with_consumers<T>(&self, look: impl FnMut(&super::Consumer) -> T) -> Vec<T> {
+        self.state().consumers.iter().map(look).collect()
+    }
+
+    /// Up to `count` ready messages from the head, each with at most `body_bytes_max` of its body.
+    pub fn peek(&self, count: usize, body_bytes_max: usize, epoch_ns: u64) -> Vec<PeekedMessage> {
+        let state = self.state();
+        let backlog = &state.backlog;
+        let peek = |(position, entry)| {
+            let record = backlog.record(entry);
+            let large = backlog.extra(entry).and_then(|extra| extra.body.as_ref());
+            let body = large.map_or(record.inline_body(), |body| body);
+            PeekedMessage {
+                position: position as u64,
+                exchange: record.exchange().to_owned(),
+                routing_key: record.routing_key().to_owned(),
+                redelivered: entry.has(super::Entry::REDELIVERED),
+                header: Bytes::copy_from_slice(record.header()),
+                body_len: body.len() as u64,
+                body: Bytes::copy_from_slice(&body[..body.len().min(body_bytes_max)]),
+                queued_ns: epoch_ns + backlog.segments.at(entry).as_nanos(),
+            }
+        };
+        backlog.ready_in_order().take(count).enumerate().map(peek).collect()
+    }
+}

@@ -1,0 +1,266 @@
+//! From ready to a consumer's outbox.
+
+use super::backlog::{Backlog, Fresh};
+use super::consumer::Consumer;
+use super::entry::Entry;
+use super::{Queue, State};
+use crate::broker::client::Got;
+use crate::broker::effects::{Effects, Notice};
+use crate::broker::link::{Link, OUTBOX_BYTES_MAX};
+use crate::broker::message::Extra;
+use crate::broker::outbox::{Lane, Open, Outbox, Unacked};
+use crate::broker::record::Frames;
+use crate::broker::trace;
+use crate::kernel::Instant;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+impl Queue {
+    /// Hands out ready messages while a consumer has room.
+    // HOT
+    pub(super) fn serve(self: &Arc<Self>, state: &mut State, fresh: &mut Fresh<'_>, effects: &mut Effects) {
+        while state.backlog.ready_count > 0 {
+            let Some((at, alone)) = next_consumer(&state.consumers, state.turn) else { return };
+            // One consumer takes all it can at once; several take turns, message by message, as RabbitMQ's do.
+            let limit = if alone { u32::MAX } else { 1 };
+            self.give(state, at, limit, fresh, effects);
+            state.turn = if at + 1 < state.consumers.len() { at + 1 } else { 0 };
+        }
+    }
+
+    /// Gives up to `limit` messages to one consumer under one lock of its outbox. Gives none only if that consumer is stalled now
+    /// or nothing is ready.
+    // HOT
+    fn give(self: &Arc<Self>, state: &mut State, at: usize, limit: u32, fresh: &mut Fresh<'_>, effects: &mut Effects) {
+        let State { backlog, consumers, .. } = state;
+        let Consumer { link, channel, slot, head, no_ack, prefetch, unacked, stalled, .. } = &mut consumers[at];
+        let mut outbox = link.outbox();
+        let Outbox { frames, frame_max, dead, signalled, channels, stalled: stalled_queues, .. } = &mut *outbox;
+        let Some(lane) = channels.get_mut(*channel).filter(|_| !*dead) else {
+            *stalled = true;
+            return;
+        };
+        frames.room();
+        let now = effects.now;
+        let at_ms = (now.as_nanos() / 1_000_000) as u32;
+        let (mut given, mut freed) = (0, 0);
+        let mut waited = Waited { segment: u32::MAX, since: now, count: 0 };
+        while given < limit && (*prefetch == 0 || *unacked < *prefetch) {
+            if frames.len() >= OUTBOX_BYTES_MAX {
+                *stalled = true;
+                stalled_queues.push(self.clone());
+                break;
+            }
+            if !*no_ack && lane.is_at_limit() {
+                *stalled = true;
+                lane.waiting.push(self.clone());
+                break;
+            }
+            let Some(entry) = backlog.take(fresh, now, &mut freed) else { break };
+            waited.add(backlog, &entry, now);
+            let mut weight = u64::from(entry.len);
+            let tag = lane.next_tag();
+            if entry.has(Entry::EXTRA) {
+                let delivery = Delivery { link, head, tag, no_ack: *no_ack, frame_max: *frame_max };
+                weight += self.give_with_extra(backlog, &entry, frames, lane, delivery, effects);
+            } else {
+                frames.deliver(head, tag, entry.has(Entry::REDELIVERED), backlog.record(&entry), None, *frame_max);
+            }
+            backlog.counts.redelivered += u64::from(entry.has(Entry::REDELIVERED));
+            given += 1;
+            if *no_ack {
+                freed += weight;
+                backlog.segments.release(entry.segment, 1);
+            } else {
+                *unacked += 1;
+                backlog.unacked_count += 1;
+                backlog.unacked_bytes += weight;
+                lane.hold(Unacked { tag, entry, slot: *slot, at_ms });
+            }
+        }
+        waited.finish(backlog, now);
+        backlog.counts.delivered += u64::from(given);
+        effects.memory -= freed as i64;
+        effects.delivered += u64::from(given);
+        link.set_waiting(frames.len());
+        if given > 0 && !std::mem::replace(signalled, true) {
+            effects.wake(link);
+        }
+    }
+
+    /// `basic.get`: one message to `channel` of `link`.
+    pub fn get(self: &Arc<Self>, link: &Arc<Link>, channel: u16, no_ack: bool, effects: &mut Effects) -> Got {
+        let mut state = self.state();
+        let backlog = &mut state.backlog;
+        let now = effects.now;
+        let mut freed = 0;
+        let taken = backlog.take(&mut Fresh::none(), now, &mut freed);
+        let got = match taken {
+            None => Got::Empty,
+            Some(entry) => self.hand_to_getter(backlog, entry, &Getter { link, channel, no_ack }, &mut freed, effects),
+        };
+        effects.memory -= freed as i64;
+        got
+    }
+
+    fn hand_to_getter(
+        self: &Arc<Self>,
+        backlog: &mut Backlog,
+        entry: Entry,
+        to: &Getter<'_>,
+        freed: &mut u64,
+        effects: &mut Effects,
+    ) -> Got {
+        let mut outbox = to.link.outbox();
+        let outbox = &mut *outbox;
+        let Some(lane) = outbox.channels.get_mut(to.channel) else {
+            let extra = backlog.take_extra(&entry);
+            backlog.put_back(entry, extra, false);
+            return Got::Empty;
+        };
+        let extra = backlog.take_extra(&entry).unwrap_or_default();
+        let weight = u64::from(entry.len) + extra.body_len();
+        let tag = lane.next_tag();
+        let redelivered = entry.has(Entry::REDELIVERED);
+        let record = backlog.record(&entry);
+        let mut arguments = [0u8; 9];
+        arguments[..8].copy_from_slice(&tag.to_be_bytes());
+        arguments[8] = redelivered.into();
+        let left = u32::try_from(backlog.ready_count).unwrap_or(u32::MAX).to_be_bytes();
+        outbox.frames.room();
+        outbox.frames.method_with_key(to.channel, (60, 71), &arguments, record, &left);
+        outbox.frames.content(to.channel, record, extra.body.as_ref(), outbox.frame_max);
+        backlog.counts.delivered += 1;
+        backlog.counts.redelivered += u64::from(redelivered);
+        effects.delivered += 1;
+        if to.no_ack {
+            *freed += weight;
+            backlog.segments.release(entry.segment, 1);
+        } else {
+            backlog.unacked_count += 1;
+            backlog.unacked_bytes += weight;
+            let slot = lane.get_slot(self);
+            lane.hold(Unacked { tag, entry, slot, at_ms: (effects.now.as_nanos() / 1_000_000) as u32 });
+        }
+        self.open_for_getter(extra, tag, to, lane, effects);
+        Got::Message
+    }
+
+    /// What stands beside a message goes with it to the getter.
+    fn open_for_getter(&self, extra: Extra, tag: u64, to: &Getter<'_>, lane: &mut Lane, effects: &mut Effects) {
+        if !extra.is_something() {
+            return;
+        }
+        if let Some(call) = &extra.call {
+            effects.notify(call.clone(), Notice::Delivered { link: to.link.clone() });
+        }
+        if !to.no_ack || extra.call.is_some() {
+            lane.remember(tag, Open { extra, process: None, auto_acked: to.no_ack }, effects.now);
+        }
+    }
+
+    /// A delivery with something beside it: a large body, a trace, a call. Returns the bytes the extra holds.
+    #[cold]
+    fn give_with_extra(
+        &self,
+        backlog: &mut Backlog,
+        entry: &Entry,
+        frames: &mut Frames,
+        lane: &mut Lane,
+        to: Delivery<'_>,
+        effects: &mut Effects,
+    ) -> u64 {
+        let extra = backlog.take_extra(entry).unwrap_or_default();
+        let since = backlog.segments.at(entry);
+        let record = backlog.record(entry);
+        let redelivered = entry.has(Entry::REDELIVERED);
+        frames.deliver(to.head, to.tag, redelivered, record, extra.body.as_ref(), to.frame_max);
+        let weight = extra.body_len();
+        if let Some(call) = &extra.call {
+            let fits = record.header().len() + 8 <= to.frame_max as usize;
+            let notice = if fits {
+                Notice::Delivered { link: to.link.clone() }
+            } else {
+                Notice::FrameTooSmall { frame_max: to.frame_max }
+            };
+            effects.notify(call.clone(), notice);
+        }
+        let process = extra.trace.as_ref().map(|beside| {
+            let at = trace::Handed { queue: self, link: to.link, since, now: effects.now, redelivered };
+            trace::handed_over(beside, &at, record, extra.body_len(), &mut effects.spans)
+        });
+        if process.is_some() {
+            to.link.traced.fetch_add(1, Ordering::Relaxed);
+        }
+        if !to.no_ack || extra.call.is_some() || process.is_some() {
+            lane.remember(to.tag, Open { extra, process, auto_acked: to.no_ack }, effects.now);
+        }
+        weight
+    }
+}
+
+/// Where `basic.get` was called.
+struct Getter<'a> {
+    link: &'a Arc<Link>,
+    channel: u16,
+    no_ack: bool,
+}
+
+/// Where one delivery goes.
+struct Delivery<'a> {
+    link: &'a Arc<Link>,
+    head: &'a [u8],
+    tag: u64,
+    no_ack: bool,
+    frame_max: u32,
+}
+
+/// Sums the waits of consecutive messages of one segment: they were published together.
+struct Waited {
+    segment: u32,
+    since: Instant,
+    count: u32,
+}
+
+impl Waited {
+    // HOT
+    #[inline]
+    fn add(&mut self, backlog: &mut Backlog, entry: &Entry, now: Instant) {
+        if entry.segment != self.segment {
+            self.finish(backlog, now);
+            *self = Waited { segment: entry.segment, since: backlog.segments.at(entry), count: 0 };
+        }
+        self.count += 1;
+    }
+
+    fn finish(&self, backlog: &mut Backlog, now: Instant) {
+        if self.count > 0 {
+            backlog.waits.add(now.since(self.since), self.count);
+        }
+    }
+}
+
+/// The consumer whose turn it is among those of the highest priority that have room, and whether it is the only one.
+// HOT
+fn next_consumer(consumers: &[Consumer], turn: usize) -> Option<(usize, bool)> {
+    let one_priority = consumers.first()?.priority == consumers.last()?.priority;
+    let mut found: Option<(usize, bool)> = None;
+    for step in 0..consumers.len() {
+        let at = (turn + step) % consumers.len();
+        if !consumers[at].has_room() {
+            continue;
+        }
+        match found {
+            None => found = Some((at, true)),
+            Some((best, _)) if consumers[at].priority > consumers[best].priority => found = Some((at, true)),
+            Some((best, _)) if consumers[at].priority == consumers[best].priority => {
+                found = Some((best, false));
+                if one_priority {
+                    break;
+                }
+            }
+            Some(_) => {}
+        }
+    }
+    found
+}

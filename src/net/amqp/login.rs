@@ -1,0 +1,82 @@
+//! From a SASL response to a principal, and from what a client says of itself to a connection's name.
+
+use super::AmqpContext;
+use crate::access::Login as Credentials;
+use crate::broker::ConnectionInfo;
+use crate::model::happening::{Happening, What};
+use crate::model::identity::Principal;
+use crate::model::table::Table;
+use crate::model::topology::DEFAULT_SPACE;
+use crate::model::{emit, refusal::Refusal};
+use crate::wire::amqp::{Login, Reply, ReplyCode, Session};
+use std::net::SocketAddr;
+
+/// Who came in, before it opened a virtual host.
+pub(super) struct Guest {
+    pub principal: Principal,
+    pub client_properties: Table,
+}
+
+pub(super) fn admit(context: &AmqpContext, login: &Login<'_>, peer: SocketAddr) -> Result<Guest, Reply> {
+    let Login { mechanism, user, password, client_properties } = *login;
+    match context.access.login(Credentials { mechanism, user, password, peer: peer.ip() }) {
+        Ok(principal) => Ok(Guest { principal, client_properties: client_properties.to_table() }),
+        Err(refusal) => {
+            tell(context, peer, &refusal);
+            let next = refusal.next.unwrap_or_default();
+            let text = format!("Login was refused using authentication mechanism {mechanism}. {next}");
+            Err(Reply::new(ReplyCode::AccessRefused, text.trim_end()))
+        }
+    }
+}
+
+fn tell(context: &AmqpContext, peer: SocketAddr, refusal: &Refusal) {
+    let what = What::ConnectionRefused { door: "amqp", peer: peer.to_string().into(), reason: refusal.to_string().into() };
+    emit::happening(Happening { at_ns: context.clock.unix_nanos(), space: DEFAULT_SPACE.into(), what });
+}
+
+/// What the broker is told of a connection that opens a virtual host.
+pub(super) fn describe(guest: &Guest, session: &Session, place: &Place) -> ConnectionInfo {
+    let capabilities = session.capabilities();
+    let named = guest.client_properties.get("connection_name").and_then(|name| name.as_str());
+    let name = named.map_or_else(|| place.label(), str::to_owned);
+    ConnectionInfo {
+        name: name.into(),
+        peer: place.peer.to_string().into(),
+        protocol: place.protocol,
+        client_properties: guest.client_properties.clone(),
+        frame_max: session.frame_max(),
+        supervised: guest.principal.instance.as_ref().map(|identity| (identity.service.clone(), identity.instance.clone())),
+        consumer_cancel_notify: capabilities.consumer_cancel_notify,
+        connection_blocked: capabilities.connection_blocked,
+    }
+}
+
+/// A supervised instance's login is good in its own space only.
+pub(super) fn may_open(principal: &Principal, vhost: &str) -> Result<(), Reply> {
+    match &principal.instance {
+        Some(identity) if *identity.space != *vhost => {
+            let text = format!("access to vhost '{vhost}' refused for user '{}'", principal.user);
+            Err(Reply::new(ReplyCode::NotAllowed, text))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Where a connection comes from and through which door.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    pub peer: SocketAddr,
+    pub local: Option<SocketAddr>,
+    pub protocol: &'static str,
+}
+
+impl Place {
+    /// As RabbitMQ names connections.
+    fn label(&self) -> String {
+        match self.local {
+            Some(local) => format!("{} -> {local}", self.peer),
+            None => self.peer.to_string(),
+        }
+    }
+}
