@@ -25,6 +25,8 @@ use tokio::sync::Semaphore;
 
 /// How often a drain looks whether requests are still in flight.
 const IN_FLIGHT_LOOK: Duration = Duration::from_millis(5);
+/// A wait longer than this is told.
+const TELL_WAITING: Duration = Duration::from_millis(300);
 /// Time connections have to say goodbye before they are cut.
 const CLOSE_LIMIT: Duration = Duration::from_secs(2);
 
@@ -151,6 +153,24 @@ impl Node {
         tracing::info!(ms = self.clock.now().since(begun).as_millis(), "stopped");
     }
 
+    fn in_flight(&self) -> i64 {
+        self.engines.gateway.stats().total.in_flight
+    }
+
+    /// Resolves when no request is in flight; says that it waits if that takes a moment.
+    async fn idle(&self) {
+        let begun = self.clock.now();
+        let mut told = false;
+        while self.in_flight() > 0 {
+            if !told && self.clock.now().since(begun) > TELL_WAITING {
+                told = true;
+                let limit_s = self.config.limits.drain.as_secs();
+                tracing::info!(requests = self.in_flight(), limit_s, "waiting for requests in flight; a second signal cuts them");
+            }
+            tokio::time::sleep(IN_FLIGHT_LOOK).await;
+        }
+    }
+
     /// Makes what exists what a newly read configuration says; one that is wrong changes nothing.
     fn reload(&self, read: Result<Resolved, Vec<Problem>>) {
         let resolved = match read {
@@ -177,13 +197,8 @@ impl Node {
     /// first step; the others have their own bounds.
     pub async fn drain(&self) {
         self.drains.front.begin();
-        let idle = async {
-            while self.engines.gateway.stats().total.in_flight > 0 {
-                tokio::time::sleep(IN_FLIGHT_LOOK).await;
-            }
-        };
-        if tokio::time::timeout(self.config.limits.drain, idle).await.is_err() {
-            tracing::warn!(in_flight = self.engines.gateway.stats().total.in_flight, "requests were cut at shutdown");
+        if tokio::time::timeout(self.config.limits.drain, self.idle()).await.is_err() {
+            tracing::warn!(requests = self.in_flight(), "requests were cut at shutdown");
         }
         self.engines.supervisor.shutdown().await;
         self.drains.bus.begin();

@@ -6,7 +6,7 @@
 //! wait_until("the route appears", DEADLINE, || async { reactor.get("/hello").await.status() == 200 }).await;
 //! ```
 
-#![allow(dead_code)]
+#![allow(dead_code, clippy::print_stderr)]
 
 use std::collections::BTreeMap;
 use std::future::Future;

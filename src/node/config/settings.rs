@@ -224,7 +224,7 @@ impl Raw {
             Raw::Integer(number) => number.to_string(),
             Raw::Bool(flag) => flag.to_string(),
             Raw::List(words) => format!("{words:?}"),
-            Raw::Other(kind) => format!("{kind}"),
+            Raw::Other(kind) => (*kind).to_owned(),
         }
     }
 }
