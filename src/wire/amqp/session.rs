@@ -35,6 +35,8 @@ pub struct SessionConfig {
     /// Seconds; 0 offers none.
     pub heartbeat: u16,
     pub body_bytes_max: u64,
+    /// Time until `connection.open` must be done.
+    pub handshake: Duration,
     pub cluster_name: String,
 }
 
@@ -45,6 +47,7 @@ impl Default for SessionConfig {
             channel_max: limit::AMQP_CHANNELS_MAX,
             heartbeat: limit::AMQP_HEARTBEAT_SECONDS,
             body_bytes_max: limit::MESSAGE_BODY_BYTES_MAX,
+            handshake: Duration::from_millis(limit::HANDSHAKE_MS_MAX),
             cluster_name: "rabbit@reactor".to_owned(),
         }
     }
@@ -140,6 +143,7 @@ impl Session {
     pub fn new(config: SessionConfig, now: Instant) -> Self {
         Session {
             tune: Tune { channel_max: config.channel_max, frame_max: config.frame_max, heartbeat: config.heartbeat },
+            deadline: Some(now + config.handshake),
             config,
             phase: Phase::Header,
             capabilities: Capabilities::default(),
@@ -149,7 +153,6 @@ impl Session {
             wanted: 0,
             heard: now,
             sent: now,
-            deadline: Some(now + Duration::from_millis(limit::HANDSHAKE_MS_MAX)),
         }
     }
 
