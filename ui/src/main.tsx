@@ -10,6 +10,7 @@ import { createRoot } from "react-dom/client";
 import { ApiError } from "./api/client";
 import { feed } from "./live/feed";
 import { router } from "./router";
+import { defaultLength } from "./time/defaults";
 
 const queries = new QueryClient({
   defaultOptions: {
@@ -21,6 +22,14 @@ const queries = new QueryClient({
     },
   },
 });
+
+// A new tab begins with the range this browser prefers; a link keeps its own.
+const preferred = defaultLength.store.get();
+const params = new URLSearchParams(location.search);
+if (preferred !== "15m" && !params.has("last") && !params.has("from")) {
+  params.set("last", preferred);
+  router.history.replace(`${location.pathname}?${params}${location.hash}`);
+}
 
 const worker = new Worker(new URL("./live/worker.ts", import.meta.url), { type: "module", name: "live" });
 const scheme = location.protocol === "https:" ? "wss" : "ws";

@@ -9,6 +9,7 @@ import {
 } from "@tanstack/react-router";
 import { Frame } from "./frame/Frame";
 import { NotFound } from "./frame/NotFound";
+import { readChangesSearch } from "./pages/changes/search";
 import { readLogsSearch } from "./pages/logs/search";
 import { readMetricsSearch } from "./pages/metrics/search";
 import { readOverviewSearch } from "./pages/overview/search";
@@ -86,6 +87,7 @@ const queue = createRoute({
 const changes = createRoute({
   getParentRoute: () => root,
   path: "/changes",
+  validateSearch: readChangesSearch,
   component: lazyRouteComponent(() => import("./pages/changes/ChangesPage"), "ChangesPage"),
 });
 const settings = createRoute({

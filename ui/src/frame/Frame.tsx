@@ -1,11 +1,12 @@
 // The frame around every page (ui.md §3): navigation, top bar, tape, content, ledger; below 720 px a bottom bar.
 
 import { Outlet, useNavigate, useRouterState } from "@tanstack/react-router";
-import { useMemo, useState } from "react";
+import { useEffect, useMemo, useState } from "react";
 import { caps } from "../keys/keys";
 import { useKeyListener, useKeys } from "../keys/useKeys";
 import { useLink, useOverview } from "../live/hooks";
 import { paused } from "../live/pause";
+import { markErrorsRead } from "../live/unread";
 import { Icon, Logo } from "../parts/Icon";
 import { Menu } from "../parts/Menu";
 import { useSpace } from "../time/useRange";
@@ -41,6 +42,11 @@ export function Frame() {
   const navigate = useNavigate();
   const link = useLink();
   const path = useRouterState({ select: (s) => s.location.pathname });
+  const { errors_unread, started_us } = useOverview();
+  useEffect(() => {
+    if (path === "/logs" && errors_unread !== undefined && started_us !== undefined)
+      markErrorsRead(started_us, errors_unread);
+  }, [path, errors_unread, started_us]);
   useKeyListener();
   useKeys([
     { keys: "Ctrl K", does: "Go to or run", run: () => setOverlay("palette"), inFields: true },

@@ -1,5 +1,6 @@
 import { Link } from "@tanstack/react-router";
-import { useOverview } from "../live/hooks";
+import { useOverview, useStore } from "../live/hooks";
+import { errorsRead, unreadErrors } from "../live/unread";
 import { count } from "../parts/format";
 import { Icon, Logo } from "../parts/Icon";
 import { GROUPS, type PageEntry } from "./pages";
@@ -55,10 +56,11 @@ function NavItem({ page, collapsed }: { page: PageEntry; collapsed: boolean }) {
 
 /** Counts at the right; red for unread errors only. */
 export function useFigure(to: PageEntry["to"]): { text: string; tone: string | undefined } | null {
-  const { services, queues, errors_unread } = useOverview();
+  const { services, queues, errors_unread, started_us } = useOverview();
+  const unread = unreadErrors(useStore(errorsRead), started_us, errors_unread);
   if (to === "/services" && services !== undefined) return { text: count(services), tone: undefined };
   if (to === "/queues" && queues !== undefined) return { text: count(queues), tone: undefined };
-  if (to === "/logs" && errors_unread) return { text: count(errors_unread), tone: "err" };
+  if (to === "/logs" && unread > 0) return { text: count(unread), tone: "err" };
   return null;
 }
 

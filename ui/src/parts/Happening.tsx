@@ -24,7 +24,7 @@ export function glyphOf(h: Pick<HappeningRow, "severity" | "name">): GlyphKind {
 /** Splits a line into words and what is between them. */
 export const words = (line: string): string[] => line.split(/([A-Za-z0-9][\w.\-/]*[\w]|[A-Za-z0-9])/);
 
-function linked(line: string, nouns: Nouns): ReactNode[] {
+export function linked(line: string, nouns: Nouns): ReactNode[] {
   return words(line).map((word, i) => {
     const service = nouns.services.has(word) ? word : nouns.instances.get(word);
     const queue = nouns.queues.get(word);

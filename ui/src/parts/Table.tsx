@@ -1,6 +1,6 @@
 // A table of 28 px rows: sorts, holds its order under the pointer, is virtual over 200 rows, moves by j and k.
 
-import { type ReactNode, useCallback, useLayoutEffect, useMemo, useRef, useState } from "react";
+import { type CSSProperties, type ReactNode, useCallback, useLayoutEffect, useMemo, useRef, useState } from "react";
 import { useKeys } from "../keys/useKeys";
 import { type ColumnChoice, compare, holdOrder, nextSort, readColumns, readSort, writeColumns } from "./columns";
 import { Icon } from "./Icon";
@@ -18,8 +18,8 @@ export interface Column<T> {
   sort?: (row: T) => number | string | null | undefined;
   title?: (row: T) => string | undefined;
   className?: string;
-  /** Stays on narrow screens. */
-  narrow?: boolean;
+  /** Stays on narrow screens, as wide as said there or taking what is left. */
+  narrow?: boolean | number | "rest";
   /** Hidden until chosen. */
   optional?: boolean;
 }
@@ -107,9 +107,10 @@ function pick<T>(props: TableProps<T>, row: T) {
   };
 }
 
-function columnWidth<T>(c: Column<T>, choice: ColumnChoice): { width: string } | undefined {
+function columnWidth<T>(c: Column<T>, choice: ColumnChoice): CSSProperties {
   const width = choice.widths.get(c.id) ?? c.width;
-  return width ? { width: `${width}px` } : undefined;
+  const narrow = typeof c.narrow === "number" ? `${c.narrow}px` : c.narrow === "rest" ? "auto" : undefined;
+  return { "--col": width ? `${width}px` : "auto", "--col-narrow": narrow } as CSSProperties;
 }
 
 function useOrder<T>({ rows, columns, keyOf, sort }: TableProps<T>, frozen: boolean): T[] {
