@@ -45,7 +45,8 @@ export default defineConfig({
   worker: { format: "es" },
   server: {
     port: 5173,
-    proxy: { "/api": { target: api, ws: true, changeOrigin: true }, "/healthz": api },
+    // The Host stays as the browser wrote it: the control port refuses requests whose Origin is another than their Host.
+    proxy: { "/api": { target: api, ws: true, changeOrigin: false }, "/healthz": api },
   },
   test: { include: ["src/**/*.test.ts"], environment: "node" },
 } as Parameters<typeof defineConfig>[0]);

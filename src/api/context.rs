@@ -4,6 +4,7 @@ use super::live::LiveSockets;
 use super::ui::Ui;
 use super::view::Sources;
 use crate::access::Access;
+use crate::control::Control;
 use crate::kernel::task::Tasks;
 use crate::kernel::{Clock, Drain};
 use std::sync::Arc;
@@ -16,6 +17,7 @@ pub struct ApiContext {
     pub drain: Drain,
     pub ready: Ready,
     pub access: Arc<Access>,
+    pub control: Arc<Control>,
     /// The engines behind the views; the sampler has the same.
     pub sources: Sources,
     /// Where the dashboard's files come from.

@@ -1,10 +1,11 @@
 //! Extractors whose refusals are problems: query strings, path parts and JSON bodies.
 
 use super::problem::Problem;
+use crate::kernel::limit::CONTROL_BODY_BYTES_MAX;
 use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
-use http::StatusCode;
 use http::request::Parts;
+use http::{StatusCode, header};
 use serde::de::DeserializeOwned;
 use std::time::Duration;
 
@@ -55,6 +56,13 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        // Said before the first byte is read: a length that lies would otherwise hold the request until its time is up.
+        let announced =
+            request.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+        if announced.is_some_and(|length| length > CONTROL_BODY_BYTES_MAX as u64) {
+            let what = format!("the body is longer than {CONTROL_BODY_BYTES_MAX} bytes");
+            return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, what).next("send it in parts"));
+        }
         let read = tokio::time::timeout(BODY_LIMIT, axum::Json::<T>::from_request(request, state)).await;
         match read {
             Err(_) => Err(Problem::new(

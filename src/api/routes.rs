@@ -3,7 +3,7 @@
 use super::context::ApiContext;
 use super::openapi::Collector;
 use super::problem::Problem;
-use super::v1::{broker, node, services, telemetry};
+use super::v1::{broker, definitions, node, services, snippets, telemetry, topology};
 use super::{guard, health, live, openapi};
 use crate::kernel::limit::CONTROL_BODY_BYTES_MAX;
 use axum::Router;
@@ -48,6 +48,13 @@ pub(super) fn api() -> (Router<ApiContext>, Collector) {
     serve!(router, collector, broker:
         queues => __path_queues, queue => __path_queue, messages => __path_messages, exchanges => __path_exchanges,
         bindings => __path_bindings, connections => __path_connections);
+    serve!(router, collector, topology:
+        declare_queue => __path_declare_queue, delete_queue => __path_delete_queue, purge_queue => __path_purge_queue,
+        declare_exchange => __path_declare_exchange, delete_exchange => __path_delete_exchange,
+        bind => __path_bind, unbind => __path_unbind);
+    serve!(router, collector, definitions:
+        export => __path_export, plan => __path_plan, apply => __path_apply, changes => __path_changes);
+    serve!(router, collector, snippets: snippets => __path_snippets);
     serve!(router, collector, live: live => __path_live);
     serve!(router, collector, openapi: openapi => __path_openapi);
     (router, collector)

@@ -1,7 +1,7 @@
 //! The dashboard's files, embedded by `build.rs` or, while somebody works on them, read from a directory.
 //!
-//! Paths that name no file and look like a page (no dot in the last segment, the client accepts HTML) get `index.html`: the router
-//! in the browser takes it from there. `/api` never falls back. Files whose name carries a content hash may be kept for ever;
+//! Paths that name no file and are a page load (the client accepts HTML, the name does not end like a file) get `index.html`: the
+//! router in the browser takes it from there. `/api` never falls back. Files whose name carries a content hash may be kept for ever;
 //! everything else is revalidated by its ETag.
 
 use super::problem::Problem;
@@ -29,6 +29,28 @@ const IMMUTABLE: &str = "public, max-age=31536000, immutable";
 /// Scripts, styles, fonts and connections from here only; inline styles are what chart and table code sets. No frames, no plug-ins.
 const CONTENT_SECURITY_POLICY: &str = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; \
      worker-src 'self' blob:; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
+
+/// Endings of the files a dashboard is made of.
+const FILE_SUFFIXES: &[&str] = &[
+    "br",
+    "css",
+    "gz",
+    "htm",
+    "html",
+    "ico",
+    "jpg",
+    "js",
+    "json",
+    "map",
+    "mjs",
+    "png",
+    "svg",
+    "txt",
+    "wasm",
+    "webmanifest",
+    "webp",
+    "woff2",
+];
 
 struct File {
     bytes: Cow<'static, [u8]>,
@@ -105,10 +127,12 @@ fn file_path(path: &str) -> Option<String> {
     inside.then(|| path.to_owned())
 }
 
+/// A page load: it accepts HTML and does not ask for a file. A dot alone makes no file, queues are called `worker.orders`.
 fn is_page(path: &str, headers: &HeaderMap) -> bool {
-    let last = path.rsplit('/').next().unwrap_or_default();
     let html = headers.get_all(header::ACCEPT).iter().any(|value| value.to_str().is_ok_and(|text| text.contains("text/html")));
-    html && !last.contains('.')
+    let last = path.rsplit('/').next().unwrap_or_default();
+    let file = path.starts_with("assets/") || last.rsplit_once('.').is_some_and(|(_, suffix)| FILE_SUFFIXES.contains(&suffix));
+    html && !file
 }
 
 /// Whether Accept-Encoding names `wanted` with a quality above zero (RFC 9110 §12.5.3). `*` is not taken: nobody sends it who cannot
@@ -205,7 +229,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn pages_fall_back_to_the_index_only_for_browsers_and_names_without_a_dot() {
+    async fn pages_fall_back_to_the_index_only_for_browsers_and_never_for_files() {
         let (_dir, ui) = sample();
         let html = [(header::ACCEPT, "text/html,application/xhtml+xml")];
         assert_eq!(get(&ui, "/", &html).await.status(), 200);
@@ -214,6 +238,8 @@ mod tests {
         assert_eq!(page.headers()["content-type"], "text/html; charset=utf-8");
         assert_eq!(page.headers()["cache-control"], "no-cache");
         assert!(page.headers()["content-security-policy"].to_str().expect("ascii").contains("frame-ancestors 'none'"));
+        assert_eq!(get(&ui, "/queues/%2F/worker.orders", &html).await.status(), 200);
+        assert_eq!(get(&ui, "/gone.svg", &html).await.status(), 404);
         assert_eq!(get(&ui, "/traces/4bf92f35", &[(header::ACCEPT, "*/*")]).await.status(), 404);
         assert_eq!(get(&ui, "/assets/gone-12345678.js", &html).await.status(), 404);
     }

@@ -125,7 +125,7 @@ impl Plans<'_> {
             ui_kind: ui.kind(),
         };
         let ready = api::Ready::default();
-        let control = self.control_router(&access, &sources, &ready, ui);
+        let control = self.control_router(&access, &definitions, &sources, &ready, ui);
         let otlp = otlp::router(telemetry);
         Ok(Engines { access, sources, broker, gateway, supervisor, definitions, amqp, control, otlp, ready, tls_http, tls_amqp })
     }
@@ -148,12 +148,20 @@ impl Plans<'_> {
         Ok(Supervisor::new(config, registry.clone(), self.clock.clone(), self.drains.bus.clone()))
     }
 
-    fn control_router(&self, access: &Arc<Access>, sources: &Sources, ready: &api::Ready, ui: api::Ui) -> axum::Router {
+    fn control_router(
+        &self,
+        access: &Arc<Access>,
+        control: &Arc<Control>,
+        sources: &Sources,
+        ready: &api::Ready,
+        ui: api::Ui,
+    ) -> axum::Router {
         api::router(ApiContext {
             clock: self.clock.clone(),
             drain: self.drains.front.clone(),
             ready: ready.clone(),
             access: access.clone(),
+            control: control.clone(),
             sources: sources.clone(),
             ui,
             epoch: rng::token::<9>().into(),

@@ -1,5 +1,8 @@
 //! Integration tests: the real binary, one module an area. Everything they share is in `support`.
 
+mod api_access;
+mod api_hostile;
+mod api_ui;
 mod cli_commands;
 mod cli_config;
 mod cli_up;

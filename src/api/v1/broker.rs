@@ -110,12 +110,12 @@ pub async fn connections(State(context): State<ApiContext>, Params(params): Para
     Json(view::connections(&context.sources).into_iter().filter(|connection| params.takes(&connection.space)).collect())
 }
 
-fn vhost(context: &ApiContext, space: &str) -> Result<Arc<Vhost>, Problem> {
+pub(super) fn vhost(context: &ApiContext, space: &str) -> Result<Arc<Vhost>, Problem> {
     context.sources.broker.vhost(space).ok_or_else(|| {
         Problem::not_found(format!("there is no space {space}")).next("GET /api/v1/spaces lists them; / is written %2F in a path")
     })
 }
 
-fn no_queue(space: &str, name: &str) -> Problem {
+pub(super) fn no_queue(space: &str, name: &str) -> Problem {
     Problem::not_found(format!("there is no queue {name} in space {space}")).next("GET /api/v1/queues lists those there are")
 }

@@ -1,6 +1,9 @@
 //! `/api/v1`, a file a resource. Each handler is documented where it stands.
 
 pub mod broker;
+pub mod definitions;
 pub mod node;
 pub mod services;
+pub mod snippets;
 pub mod telemetry;
+pub mod topology;

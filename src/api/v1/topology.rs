@@ -1,0 +1,251 @@
+//! Changing single things of the broker: queues, exchanges and bindings, each through control.
+
+use super::broker::{no_queue, vhost};
+use crate::api::ApiContext;
+use crate::api::params::{Body, Params, PathParts};
+use crate::api::problem::Problem;
+use crate::broker::{Actor, Vhost};
+use crate::control::{BindingDocument, ExchangeDocument, QueueDocument};
+use crate::model::change::{Change, Thing};
+use crate::model::emit;
+use crate::model::happening::{Happening, What};
+use crate::model::identity::Principal;
+use crate::model::refusal::Refusal;
+use crate::model::topology::{BindingSpec, DEFAULT_SPACE, ExchangeSpec, QueueSpec};
+use axum::extract::State;
+use axum::{Extension, Json};
+use http::StatusCode;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use utoipa::{IntoParams, ToSchema};
+
+/// How a queue should be.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct QueueWish {
+    #[serde(default = "yes")]
+    #[schema(default = true)]
+    durable: bool,
+    #[serde(default)]
+    auto_delete: bool,
+    #[serde(default)]
+    arguments: Map<String, Value>,
+}
+
+/// How an exchange should be.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ExchangeWish {
+    /// `direct`, `topic`, `fanout` or `headers`.
+    kind: String,
+    #[serde(default = "yes")]
+    #[schema(default = true)]
+    durable: bool,
+    #[serde(default)]
+    auto_delete: bool,
+    #[serde(default)]
+    internal: bool,
+    #[serde(default)]
+    arguments: Map<String, Value>,
+}
+
+/// A binding that should be.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BindingWish {
+    #[serde(default = "default_space")]
+    #[schema(default = "/")]
+    space: String,
+    source: String,
+    queue: String,
+    #[serde(default)]
+    routing_key: String,
+    #[serde(default)]
+    arguments: Map<String, Value>,
+}
+
+fn yes() -> bool {
+    true
+}
+fn default_space() -> String {
+    DEFAULT_SPACE.to_owned()
+}
+
+/// Declares a queue. One that exists must be equal.
+#[utoipa::path(put, path = "/api/v1/queues/{space}/{name}", tag = "broker", params(("space" = String, Path), ("name" = String, Path)),
+    request_body = QueueWish, responses((status = 201, description = "created"), (status = 204, description = "it existed"),
+    (status = 400, body = Problem), (status = 403, body = Problem), (status = 404, body = Problem), (status = 409, body = Problem)))]
+pub async fn declare_queue(
+    State(context): State<ApiContext>,
+    Extension(by): Extension<Principal>,
+    PathParts((space, name)): PathParts<(String, String)>,
+    Body(wish): Body<QueueWish>,
+) -> Result<StatusCode, Problem> {
+    let existed = vhost(&context, &space)?.queue(&name).is_some();
+    let QueueWish { durable, auto_delete, arguments } = wish;
+    let spec = QueueDocument { name, vhost: space.clone(), durable, auto_delete, arguments }.spec()?;
+    context.control.change(vec![Change::create(&space.into(), Thing::Queue(spec))], &by)?;
+    Ok(created(existed))
+}
+
+/// Deletes a queue with the messages it holds.
+#[utoipa::path(delete, path = "/api/v1/queues/{space}/{name}", tag = "broker", params(("space" = String, Path), ("name" = String, Path)),
+    responses((status = 204, description = "deleted"), (status = 404, body = Problem), (status = 409, body = Problem)))]
+pub async fn delete_queue(
+    State(context): State<ApiContext>,
+    Extension(by): Extension<Principal>,
+    PathParts((space, name)): PathParts<(String, String)>,
+) -> Result<StatusCode, Problem> {
+    let known = vhost(&context, &space)?.queue(&name).ok_or_else(|| no_queue(&space, &name))?;
+    let spec = QueueSpec {
+        name,
+        durable: known.durable,
+        exclusive: known.exclusive,
+        auto_delete: known.auto_delete,
+        arguments: known.arguments,
+    };
+    context.control.change(vec![Change::delete(&space.into(), Thing::Queue(spec))], &by)?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// How many messages it was.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Purged {
+    pub messages: u64,
+}
+
+/// Removes the messages that are ready; unacked ones stay with their consumers.
+#[utoipa::path(post, path = "/api/v1/queues/{space}/{name}/purge", tag = "broker",
+    params(("space" = String, Path), ("name" = String, Path)),
+    responses((status = 200, body = Purged), (status = 404, body = Problem), (status = 409, body = Problem)))]
+pub async fn purge_queue(
+    State(context): State<ApiContext>,
+    Extension(by): Extension<Principal>,
+    PathParts((space, name)): PathParts<(String, String)>,
+) -> Result<Json<Purged>, Problem> {
+    let vhost = vhost(&context, &space)?;
+    let actor = Actor { principal: &by, connection: None };
+    let messages = vhost.purge_queue(&name, actor).map_err(Refusal::from)?;
+    let what = What::DefinitionChanged {
+        kind: "queue",
+        name: name.into(),
+        change: format!("purged of {messages} messages").into(),
+        by: by.user.clone(),
+    };
+    emit::happening(Happening { at_ns: context.clock.unix_nanos(), space: vhost.name().clone(), what });
+    Ok(Json(Purged { messages }))
+}
+
+/// Declares an exchange. One that exists must be equal.
+#[utoipa::path(put, path = "/api/v1/exchanges/{space}/{name}", tag = "broker", params(("space" = String, Path), ("name" = String, Path)),
+    request_body = ExchangeWish, responses((status = 201, description = "created"), (status = 204, description = "it existed"),
+    (status = 400, body = Problem), (status = 403, body = Problem), (status = 404, body = Problem), (status = 409, body = Problem)))]
+pub async fn declare_exchange(
+    State(context): State<ApiContext>,
+    Extension(by): Extension<Principal>,
+    PathParts((space, name)): PathParts<(String, String)>,
+    Body(wish): Body<ExchangeWish>,
+) -> Result<StatusCode, Problem> {
+    let existed = has_exchange(&*vhost(&context, &space)?, &name);
+    let ExchangeWish { kind, durable, auto_delete, internal, arguments } = wish;
+    let spec = ExchangeDocument { name, vhost: space.clone(), kind, durable, auto_delete, internal, arguments }.spec()?;
+    context.control.change(vec![Change::create(&space.into(), Thing::Exchange(spec))], &by)?;
+    Ok(created(existed))
+}
+
+/// Deletes an exchange with its bindings. Those that belong to every space stay.
+#[utoipa::path(delete, path = "/api/v1/exchanges/{space}/{name}", tag = "broker",
+    params(("space" = String, Path), ("name" = String, Path)),
+    responses((status = 204, description = "deleted"), (status = 403, body = Problem), (status = 404, body = Problem)))]
+pub async fn delete_exchange(
+    State(context): State<ApiContext>,
+    Extension(by): Extension<Principal>,
+    PathParts((space, name)): PathParts<(String, String)>,
+) -> Result<StatusCode, Problem> {
+    let exchanges = vhost(&context, &space)?.exchanges();
+    let known = exchanges.into_iter().find(|exchange| *exchange.name == *name).ok_or_else(|| {
+        Problem::not_found(format!("there is no exchange {name} in space {space}"))
+            .next("GET /api/v1/exchanges lists those there are")
+    })?;
+    let spec = ExchangeSpec {
+        name,
+        kind: known.kind,
+        durable: known.durable,
+        auto_delete: known.auto_delete,
+        internal: known.internal,
+        arguments: known.arguments,
+    };
+    context.control.change(vec![Change::delete(&space.into(), Thing::Exchange(spec))], &by)?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Binds a queue to an exchange. Binding twice is one binding.
+#[utoipa::path(post, path = "/api/v1/bindings", tag = "broker", request_body = BindingWish, responses(
+    (status = 201, description = "bound"), (status = 400, body = Problem), (status = 404, body = Problem), (status = 409, body = Problem)))]
+pub async fn bind(
+    State(context): State<ApiContext>,
+    Extension(by): Extension<Principal>,
+    Body(wish): Body<BindingWish>,
+) -> Result<StatusCode, Problem> {
+    let spec = BindingDocument {
+        source: wish.source,
+        vhost: wish.space.clone(),
+        destination: wish.queue,
+        destination_type: "queue".to_owned(),
+        routing_key: wish.routing_key,
+        arguments: wish.arguments,
+    }
+    .spec()?;
+    context.control.change(vec![Change::create(&wish.space.into(), Thing::Binding(spec))], &by)?;
+    Ok(StatusCode::CREATED)
+}
+
+/// Which binding.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct UnbindParams {
+    #[serde(default = "default_space")]
+    #[param(default = "/")]
+    space: String,
+    source: String,
+    queue: String,
+    #[serde(default)]
+    routing_key: String,
+}
+
+/// Removes a binding; where several differ only in their arguments, all of them.
+#[utoipa::path(delete, path = "/api/v1/bindings", tag = "broker", params(UnbindParams), responses(
+    (status = 204, description = "removed"), (status = 400, body = Problem), (status = 404, body = Problem)))]
+pub async fn unbind(
+    State(context): State<ApiContext>,
+    Extension(by): Extension<Principal>,
+    Params(params): Params<UnbindParams>,
+) -> Result<StatusCode, Problem> {
+    let vhost = vhost(&context, &params.space)?;
+    let wanted = (&*params.source, &*params.queue, &*params.routing_key);
+    let matching = vhost.bindings().into_iter().filter(|known| (&*known.source, &*known.queue, &*known.routing_key) == wanted);
+    let changes: Vec<Change> = matching
+        .map(|known| BindingSpec {
+            source: known.source.to_string(),
+            queue: known.queue.to_string(),
+            routing_key: known.routing_key.to_string(),
+            arguments: known.arguments,
+        })
+        .map(|spec| Change::delete(vhost.name(), Thing::Binding(spec)))
+        .collect();
+    if changes.is_empty() {
+        let UnbindParams { source, queue, routing_key, .. } = params;
+        return Err(Problem::not_found(format!("queue {queue} is not bound to exchange {source} with the key {routing_key:?}")));
+    }
+    context.control.change(changes, &by)?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+fn has_exchange(vhost: &Vhost, name: &str) -> bool {
+    vhost.exchanges().iter().any(|exchange| *exchange.name == *name)
+}
+
+fn created(existed: bool) -> StatusCode {
+    if existed { StatusCode::NO_CONTENT } else { StatusCode::CREATED }
+}
