@@ -8,7 +8,7 @@ import { Chart, type ChartData, type ChartOptions } from "./chart";
 interface ChartViewProps extends Omit<ChartOptions, "onBrush" | "onCursor"> {
   name: string;
   data: ChartData;
-  height: 118 | 156 | 240;
+  height: 83 | 118 | 156 | 240;
   /** What stands at the right of the head for a bucket; the newest known one when there is no cursor. */
   value: (index: number) => ReactNode;
   /** For screen readers; the name is used otherwise. */

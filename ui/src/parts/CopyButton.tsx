@@ -1,7 +1,7 @@
 // Copies a text and says so on the button for a moment. Without a clipboard (plain HTTP from elsewhere) it selects instead.
 
 import { type ReactNode, useEffect, useState } from "react";
-import { Icon } from "./Icon";
+import { Icon, type IconName } from "./Icon";
 
 interface CopyButtonProps {
   text: string;
@@ -9,6 +9,7 @@ interface CopyButtonProps {
   /** Words on the button; an icon alone without them. */
   children?: ReactNode;
   className?: string;
+  icon?: IconName;
 }
 
 export async function copyText(text: string): Promise<boolean> {
@@ -27,7 +28,7 @@ export async function copyText(text: string): Promise<boolean> {
   }
 }
 
-export function CopyButton({ text, label, children, className = "btn sm" }: CopyButtonProps) {
+export function CopyButton({ text, label, children, className = "btn sm", icon = "copy" }: CopyButtonProps) {
   const [copied, setCopied] = useState(false);
   useEffect(() => {
     if (!copied) return;
@@ -42,7 +43,7 @@ export function CopyButton({ text, label, children, className = "btn sm" }: Copy
       title={label}
       onClick={() => void copyText(text).then(setCopied)}
     >
-      <Icon name={copied ? "done" : "copy"} size={13} />
+      <Icon name={copied ? "done" : icon} size={13} />
       {children}
       {copied ? (
         <span className="hidden" role="status">

@@ -22,6 +22,8 @@ export interface ChartSeries {
   dashed?: boolean;
   area?: boolean;
   bars?: boolean;
+  /** Bars stand on those of the series before. */
+  stacked?: boolean;
 }
 export interface ChartMarker {
   at_us: Micros;
@@ -98,8 +100,7 @@ export class Chart {
   /** `rangeKey` names the chosen range: within one the axis only grows, a new one starts afresh. */
   set(data: ChartData, rangeKey: string): void {
     this.data = data;
-    let peak = 0;
-    for (const s of data.series) for (const v of s.max ?? s.values) if (v !== null && v > peak) peak = v;
+    const peak = peakOf(data.series);
     const nice = niceMax(Math.max(peak * 1.02, this.options.least ?? 0), this.options);
     this.top = rangeKey === this.rangeKey && peak > 0 && this.top > 0 ? Math.max(this.top, nice) : nice;
     if (peak > 0) this.rangeKey = rangeKey;
@@ -159,7 +160,13 @@ export class Chart {
       hatch(ctx, a, TOP, this.xOf(gap.to_us, width) - a, plot.h, ink("--chart-gap"));
     }
     this.drawMarkers(ctx, data, width, plot.h);
-    for (const series of data.series) this.drawSeries(ctx, data, series, width, plot.h);
+    let below: readonly number[] = [];
+    for (const series of data.series) {
+      if (series.bars) {
+        this.drawBars(ctx, data, series, series.stacked ? below : [], width, plot.h);
+        below = series.values.map((v, i) => (v ?? 0) + (series.stacked ? (below[i] ?? 0) : 0));
+      } else this.drawLines(ctx, data, series, width, plot.h);
+    }
     ctx.restore();
     const some = data.series.some((s) => s.values.some((v) => v !== null));
     if (!some)
@@ -216,13 +223,9 @@ export class Chart {
     ctx.restore();
   }
 
-  private drawSeries(ctx: CanvasRenderingContext2D, data: ChartData, s: ChartSeries, width: number, h: number): void {
+  private drawLines(ctx: CanvasRenderingContext2D, data: ChartData, s: ChartSeries, width: number, h: number): void {
     const yOf = (v: number) => TOP + h - (v / this.top) * h;
     const xOf = (i: number) => this.xOf(data.from_us + (i + 0.5) * data.bucket_us, width);
-    if (s.bars) {
-      this.drawBars(ctx, data, s, width, h);
-      return;
-    }
     for (const [from, to] of runs(s.values)) {
       if (s.area) {
         ctx.fillStyle = ink("--chart-area");
@@ -269,14 +272,22 @@ export class Chart {
     ctx.restore();
   }
 
-  private drawBars(ctx: CanvasRenderingContext2D, data: ChartData, s: ChartSeries, width: number, h: number): void {
+  private drawBars(
+    ctx: CanvasRenderingContext2D,
+    data: ChartData,
+    s: ChartSeries,
+    below: readonly number[],
+    width: number,
+    h: number,
+  ): void {
     ctx.fillStyle = ink(s.ink);
     s.values.forEach((v, i) => {
       if (!v) return;
       const a = this.xOf(data.from_us + i * data.bucket_us, width);
       const b = this.xOf(data.from_us + (i + 1) * data.bucket_us, width);
       const height = Math.max(1, (v / this.top) * h);
-      ctx.fillRect(a, TOP + h - height, Math.max(0.75, b - a - 0.8), height);
+      const floor = ((below[i] ?? 0) / this.top) * h;
+      ctx.fillRect(a, TOP + h - floor - height, Math.max(0.75, b - a - 0.8), height);
     });
   }
 
@@ -367,6 +378,18 @@ export class Chart {
     on("pointercancel", cancel);
     on("pointerleave", leave);
   }
+}
+
+/** The highest value drawn: extremes count where they are given, stacked bars by their sum. */
+export function peakOf(series: readonly ChartSeries[]): number {
+  let peak = 0;
+  let below: readonly number[] = [];
+  for (const s of series) {
+    const tops = (s.max ?? s.values).map((v, i) => (v ?? 0) + (s.stacked ? (below[i] ?? 0) : 0));
+    for (const v of tops) if (v > peak) peak = v;
+    below = s.bars ? tops : [];
+  }
+  return peak;
 }
 
 /** Stretches of known values: `[from, to)`. */
