@@ -1,6 +1,8 @@
-import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { brotliCompressSync, constants, gzipSync } from "node:zlib";
+import { promisify } from "node:util";
+import { brotliCompress, constants, gzip } from "node:zlib";
 import react from "@vitejs/plugin-react";
 import { defineConfig, type Plugin } from "vite";
 
@@ -16,16 +18,19 @@ function precompress(): Plugin {
       out = join(config.root, config.build.outDir);
       if (config.build.outDir.startsWith("/")) out = config.build.outDir;
     },
-    closeBundle() {
+    async closeBundle() {
       if (!existsSync(out)) return;
-      for (const name of readdirSync(out, { recursive: true, encoding: "utf8" })) {
-        const path = join(out, name);
-        if (!COMPRESSED.test(name) || !statSync(path).isFile()) continue;
-        const bytes = readFileSync(path);
-        writeFileSync(`${path}.gz`, gzipSync(bytes, { level: 9 }));
-        const params = { [constants.BROTLI_PARAM_QUALITY]: 11 };
-        writeFileSync(`${path}.br`, brotliCompressSync(bytes, { params }));
-      }
+      const params = { [constants.BROTLI_PARAM_QUALITY]: 11 };
+      const names = readdirSync(out, { recursive: true, encoding: "utf8" }).filter((name) => COMPRESSED.test(name));
+      await Promise.all(
+        names.map(async (name) => {
+          const path = join(out, name);
+          if (!statSync(path).isFile()) return;
+          const bytes = readFileSync(path);
+          await writeFile(`${path}.gz`, await promisify(gzip)(bytes, { level: 9 }));
+          await writeFile(`${path}.br`, await promisify(brotliCompress)(bytes, { params }));
+        }),
+      );
     },
   };
 }
@@ -41,6 +46,8 @@ export default defineConfig({
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     chunkSizeWarningLimit: 900,
+    // Compressing takes longer than bundling; that is known.
+    rolldownOptions: { checks: { pluginTimings: false } },
   },
   worker: { format: "es" },
   server: {

@@ -42,6 +42,7 @@ export function Frame() {
   const navigate = useNavigate();
   const link = useLink();
   const path = useRouterState({ select: (s) => s.location.pathname });
+  const tapeless = TAPELESS.has(path);
   const { errors_unread, started_us } = useOverview();
   useEffect(() => {
     if (path === "/logs" && errors_unread !== undefined && started_us !== undefined)
@@ -66,7 +67,9 @@ export function Frame() {
   ]);
   return (
     <BarContext value={slots}>
-      <div className={`app${collapsed ? " nav-collapsed" : ""}${link.state === "lost" ? " lost" : ""}`}>
+      <div
+        className={`app${collapsed ? " nav-collapsed" : ""}${link.state === "lost" ? " lost" : ""}${tapeless ? " no-tape" : ""}`}
+      >
         <a className="skip" href="#content">
           Skip to content
         </a>
@@ -94,7 +97,7 @@ export function Frame() {
             <Icon name="search" size={18} />
           </button>
         </header>
-        {TAPELESS.has(path) ? <div className="tape tape-none" /> : <Tape />}
+        {tapeless ? null : <Tape />}
         <main className="main" id="content" tabIndex={-1}>
           <Outlet />
         </main>

@@ -34,7 +34,7 @@ interface Entry extends Candidate {
   actions?: Entry[];
 }
 
-const PER_GROUP: Record<Group, number> = { "Go to": 8, Run: 6, Search: 3 };
+const PER_GROUP: Record<Group, number> = { "Go to": 8, Run: 4, Search: 3 };
 const GROUPS: Group[] = ["Go to", "Run", "Search"];
 
 export function Palette({ close }: { close: () => void }) {

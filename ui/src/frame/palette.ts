@@ -41,7 +41,7 @@ export function score(item: Candidate, text: string): { points: number; marks: [
     if (at >= 0) {
       marks.push([at, at + word.length]);
       const starts = at === 0 || /[^a-z0-9]/.test(hay[at - 1] as string);
-      points += (at === 0 ? 100 : starts ? 60 : 20) - Math.min(19, at) + (hay.length === word.length ? 50 : 0);
+      points += (at === 0 ? 100 : starts ? 60 : 20 - Math.min(19, at)) + (hay.length === word.length ? 50 : 0);
     } else if (item.also?.toLowerCase().includes(word)) points += 5;
     else return null;
   }

@@ -52,7 +52,7 @@ export function ChartView({ name, data, height, value, label, ...options }: Char
   return (
     <section className="chart-part" aria-label={label ?? name}>
       <header className="chart-head">
-        <h3>{name}</h3>
+        <h2>{name}</h2>
         <b>{value(index ?? newestIndex(data))}</b>
       </header>
       <div ref={host} role="img" aria-label={label ?? `${name} over time`} style={{ height }} />

@@ -41,7 +41,6 @@ export function Menu({ label, button, items, className = "btn", align = "left" }
         aria-haspopup="menu"
         aria-expanded={open}
         aria-controls={open ? id : undefined}
-        aria-label={label}
         onClick={() => setOpen(!open)}
         onKeyDown={(event) => {
           if (event.key !== "ArrowDown" || open) return;
@@ -49,6 +48,7 @@ export function Menu({ label, button, items, className = "btn", align = "left" }
           setOpen(true);
         }}
       >
+        {typeof button === "string" ? null : <span className="hidden">{label}: </span>}
         {button}
       </button>
       {open ? (

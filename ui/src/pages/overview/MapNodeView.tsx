@@ -4,17 +4,7 @@
 import { memo } from "react";
 import type { State } from "../../api/types";
 import { channelFill, channelTone } from "../../parts/depth";
-import {
-  countShort,
-  cutEnd,
-  cutMiddle,
-  duration,
-  durationShort,
-  plural,
-  rate,
-  rateGlued,
-  share,
-} from "../../parts/format";
+import { countShort, cutEnd, cutMiddle, durationShort, rateGlued, share } from "../../parts/format";
 import { instanceWords, slotColour } from "../../parts/marks";
 import type { ShownNode } from "./mapGroups";
 import type { Box } from "./mapLayout";
@@ -23,16 +13,38 @@ const NAME_PX = 7.4;
 const RODS_MAX = 8;
 const CHANNEL_RODS = 24;
 
-/** The node in a sentence, for the accessible tree. */
+/** The third of a service's places: its p95, or how many are up when some are not. */
+function third(n: ShownNode): { text: string; tone: string } {
+  const down = n.instances.filter((s) => s !== "ready" && s !== "degraded").length;
+  if (n.state === "failing" && down > 0)
+    return { text: `${n.instances.length - down} of ${n.instances.length} up`, tone: "err" };
+  return { text: n.p95_ns === null ? "" : durationShort(n.p95_ns), tone: n.tone === "warn" ? "warn" : "text-3" };
+}
+
+function outsideFacts(n: ShownNode): string {
+  const facts = [n.rate === null ? null : rateGlued(n.rate), n.p95_ns === null ? null : durationShort(n.p95_ns)];
+  return [n.kind === "outside" ? "outside" : null, ...facts].filter(Boolean).join(", ");
+}
+const waitWords = (wait: number | null): string => (wait === null ? "" : `, wait ${durationShort(wait)}`);
+
+/** The node in words, for the accessible tree: what is seen first, then what its shape and colour say. */
 export function nodeWords(n: ShownNode): string {
-  const parts = [n.kind === "service" ? n.name : `${n.kind} ${n.name}`];
-  if (n.state) parts.push(n.state);
-  if (n.instances.length > 0) parts.push(instanceWords(n.instances));
-  if (n.queue) parts.push(`${plural(n.queue.ready, "message")} ready`);
-  if (n.rate !== null) parts.push(rate(n.rate));
-  if (n.error_share) parts.push(`${share(n.error_share)} errors`);
-  if (n.p95_ns !== null) parts.push(`p95 ${duration(n.p95_ns)}`);
-  return parts.join(", ");
+  const seen: string[] = [n.name];
+  if (n.queue) seen.push(`${countShort(n.queue.ready)} ready${waitWords(n.queue.wait_ns)}`);
+  else if (n.kind === "service" || n.kind === "gateway") {
+    if (n.members) seen.push(String(n.members));
+    seen.push(
+      n.rate === null ? "" : rateGlued(n.rate),
+      n.error_share === null ? "" : share(n.error_share),
+      third(n).text,
+    );
+  } else seen.push(outsideFacts(n));
+  const said = [
+    n.kind === "gateway" ? null : n.kind,
+    n.state,
+    n.instances.length > 0 ? instanceWords(n.instances) : null,
+  ];
+  return [seen.filter(Boolean).join(" "), ...said.filter(Boolean)].join(", ");
 }
 
 interface MapNodeViewProps {
@@ -76,13 +88,15 @@ export const MapNodeView = memo(function MapNodeView({
         onOpen(node.id);
       }}
     >
-      {node.kind === "queue" ? (
-        <QueueShape node={node} w={box.w} />
-      ) : node.kind === "service" || node.kind === "gateway" ? (
-        <ServiceShape node={node} w={box.w} />
-      ) : (
-        <OutsideShape node={node} w={box.w} />
-      )}
+      <g aria-hidden="true">
+        {node.kind === "queue" ? (
+          <QueueShape node={node} w={box.w} />
+        ) : node.kind === "service" || node.kind === "gateway" ? (
+          <ServiceShape node={node} w={box.w} />
+        ) : (
+          <OutsideShape node={node} w={box.w} />
+        )}
+      </g>
     </g>
   );
 });
@@ -91,14 +105,7 @@ function ServiceShape({ node, w }: { node: ShownNode; w: number }) {
   const group = node.id.startsWith("group:");
   const rods = group ? [] : node.instances.slice(0, RODS_MAX);
   const room = w - 30 - (group ? 18 : rods.length * 5);
-  const down = node.instances.filter((s) => s !== "ready" && s !== "degraded").length;
-  const third =
-    node.state === "failing" && down > 0
-      ? { text: `${node.instances.length - down} of ${node.instances.length} up`, tone: "err" }
-      : {
-          text: node.p95_ns === null ? "" : durationShort(node.p95_ns),
-          tone: node.tone === "warn" ? "warn" : "text-3",
-        };
+  const last = third(node);
   const errors = node.error_share === null ? "" : share(node.error_share);
   return (
     <>
@@ -121,8 +128,8 @@ function ServiceShape({ node, w }: { node: ShownNode; w: number }) {
       <text x="54" y="38" fontSize="11" fill={node.tone === "err" && node.error_share ? "var(--err)" : "var(--text-3)"}>
         {errors}
       </text>
-      <text x={w - 10} y="38" textAnchor="end" fontSize="11" fill={`var(--${third.tone})`}>
-        {third.text}
+      <text x={w - 10} y="38" textAnchor="end" fontSize="11" fill={`var(--${last.tone})`}>
+        {last.text}
       </text>
     </>
   );
@@ -173,7 +180,7 @@ function QueueShape({ node, w }: { node: ShownNode; w: number }) {
       ))}
       <text x="8" y="46" fontSize="11" fill="var(--text-3)">
         <tspan fill={`var(--${tone})`}>{`${countShort(queue.ready)} ready`}</tspan>
-        {queue.wait_ns === null ? "" : `, wait ${durationShort(queue.wait_ns)}`}
+        {waitWords(queue.wait_ns)}
       </text>
     </>
   );
@@ -182,11 +189,6 @@ function QueueShape({ node, w }: { node: ShownNode; w: number }) {
 function OutsideShape({ node, w }: { node: ShownNode; w: number }) {
   const block = node.kind === "block";
   const x = block ? 10 : 18;
-  const facts = [
-    node.rate === null ? null : rateGlued(node.rate),
-    node.p95_ns === null ? null : durationShort(node.p95_ns),
-  ];
-  const second = [node.kind === "outside" ? "outside" : null, ...facts].filter(Boolean).join(", ");
   return (
     <>
       <rect className="plain" width={w} height="48" rx={block ? 6 : 24} strokeDasharray={block ? undefined : "3 3"} />
@@ -194,7 +196,7 @@ function OutsideShape({ node, w }: { node: ShownNode; w: number }) {
         {cutMiddle(node.name, Math.floor((w - x - 8) / 6.6))}
       </text>
       <text x={x} y="37" fontSize="11" fill="var(--text-3)">
-        {second}
+        {outsideFacts(node)}
       </text>
     </>
   );
