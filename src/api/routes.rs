@@ -3,7 +3,7 @@
 use super::context::ApiContext;
 use super::openapi::Collector;
 use super::problem::Problem;
-use super::v1::{broker, definitions, node, services, snippets, telemetry, topology};
+use super::v1::{broker, definitions, node, publish, services, snippets, telemetry, topology};
 use super::{guard, health, live, openapi};
 use crate::kernel::limit::CONTROL_BODY_BYTES_MAX;
 use axum::Router;
@@ -47,7 +47,9 @@ pub(super) fn api() -> (Router<ApiContext>, Collector) {
         map => __path_map, tape => __path_tape);
     serve!(router, collector, broker:
         queues => __path_queues, queue => __path_queue, messages => __path_messages, exchanges => __path_exchanges,
-        bindings => __path_bindings, connections => __path_connections);
+        bindings => __path_bindings, connections => __path_connections,
+        close => __path_close);
+    serve!(router, collector, publish: publish => __path_publish);
     serve!(router, collector, topology:
         declare_queue => __path_declare_queue, delete_queue => __path_delete_queue, purge_queue => __path_purge_queue,
         declare_exchange => __path_declare_exchange, delete_exchange => __path_delete_exchange,

@@ -186,7 +186,7 @@ impl ExchangeDocument {
             durable: self.durable,
             auto_delete: self.auto_delete,
             internal: self.internal,
-            arguments: from_json(&self.arguments, &self.name)?,
+            arguments: arguments(&self.arguments, &self.name)?,
         })
     }
 }
@@ -198,7 +198,7 @@ impl QueueDocument {
             durable: self.durable,
             exclusive: false,
             auto_delete: self.auto_delete,
-            arguments: from_json(&self.arguments, &self.name)?,
+            arguments: arguments(&self.arguments, &self.name)?,
         })
     }
 }
@@ -213,7 +213,7 @@ impl BindingDocument {
             source: self.source.clone(),
             queue: self.destination.clone(),
             routing_key: self.routing_key.clone(),
-            arguments: from_json(&self.arguments, &self.destination)?,
+            arguments: arguments(&self.arguments, &self.destination)?,
         })
     }
 }
@@ -237,7 +237,8 @@ fn field_to_json(field: &Field) -> Value {
     }
 }
 
-fn from_json(arguments: &Map<String, Value>, of: &str) -> Result<Table, Refusal> {
+/// Arguments or headers as people write them in JSON; `of` names the thing they belong to.
+pub fn arguments(arguments: &Map<String, Value>, of: &str) -> Result<Table, Refusal> {
     table_from_json(arguments, of, DEPTH_MAX)
 }
 

@@ -16,5 +16,5 @@ mod plan;
 
 pub use apply::{Control, ServicePort, TopologyPort};
 pub use audit::{AuditEntry, AuditPage};
-pub use document::{BindingDocument, Document, ExchangeDocument, QueueDocument, SpaceDocument};
+pub use document::{BindingDocument, Document, ExchangeDocument, QueueDocument, SpaceDocument, arguments};
 pub use plan::{Plan, PlannedChange, Scope};

@@ -5,9 +5,11 @@ use crate::api::ApiContext;
 use crate::api::params::{Params, PathParts};
 use crate::api::problem::Problem;
 use crate::api::view::broker::{self as view, Binding, Connection, Exchange, PeekedMessage, Queue, QueueDetail};
-use crate::broker::Vhost;
-use axum::Json;
+use crate::broker::{ConnectionId, Vhost};
+use crate::model::identity::Principal;
 use axum::extract::State;
+use axum::{Extension, Json};
+use http::StatusCode;
 use serde::Deserialize;
 use std::sync::Arc;
 use utoipa::IntoParams;
@@ -110,10 +112,29 @@ pub async fn connections(State(context): State<ApiContext>, Params(params): Para
     Json(view::connections(&context.sources).into_iter().filter(|connection| params.takes(&connection.space)).collect())
 }
 
+/// Closes a client's connection with 320 CONNECTION_FORCED. Most clients connect again.
+#[utoipa::path(delete, path = "/api/v1/connections/{id}", tag = "broker", params(("id" = u64, Path)), responses(
+    (status = 202, description = "told to close"), (status = 404, body = Problem)))]
+pub async fn close(
+    State(context): State<ApiContext>,
+    Extension(by): Extension<Principal>,
+    PathParts(id): PathParts<u64>,
+) -> Result<StatusCode, Problem> {
+    let why = format!("closed from the dashboard by {}", by.user);
+    if !context.sources.broker.close_connection(ConnectionId(id), &why) {
+        return Err(
+            Problem::not_found(format!("there is no connection {id}")).next("GET /api/v1/connections lists those there are")
+        );
+    }
+    Ok(StatusCode::ACCEPTED)
+}
+
 pub(super) fn vhost(context: &ApiContext, space: &str) -> Result<Arc<Vhost>, Problem> {
-    context.sources.broker.vhost(space).ok_or_else(|| {
-        Problem::not_found(format!("there is no space {space}")).next("GET /api/v1/spaces lists them; / is written %2F in a path")
-    })
+    context.sources.broker.vhost(space).ok_or_else(|| no_space(space))
+}
+
+pub(super) fn no_space(space: &str) -> Problem {
+    Problem::not_found(format!("there is no space {space}")).next("GET /api/v1/spaces lists them; / is written %2F in a path")
 }
 
 pub(super) fn no_queue(space: &str, name: &str) -> Problem {

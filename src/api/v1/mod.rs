@@ -3,6 +3,7 @@
 pub mod broker;
 pub mod definitions;
 pub mod node;
+pub mod publish;
 pub mod services;
 pub mod snippets;
 pub mod telemetry;

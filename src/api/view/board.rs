@@ -4,8 +4,8 @@
 //! a rate is a difference; a thing that was not there at the last look has no rate yet.
 
 use super::Sources;
-use crate::broker::ConnectionId;
 use crate::broker::view::{ConnectionView, ExchangeView, QueueView};
+use crate::broker::{ConnectionId, Waits};
 use crate::kernel::Instant;
 use crate::kernel::platform;
 use crate::telemetry::view::Tone;
@@ -70,9 +70,10 @@ struct Memory {
     connections: HashMap<ConnectionId, [u64; 2]>,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct QueueMemory {
     counts: [u64; 3],
+    waits: Waits,
     ready: u64,
     grows_since: Instant,
     tone: HeldTone,
@@ -208,11 +209,11 @@ fn look_at_queues(
             in_rate: rate(old.counts[0], counts[0], passed),
             out_rate: rate(old.counts[1], counts[1], passed),
             ack_rate: rate(old.counts[2], counts[2], passed),
-            wait_p95_ns: None,
+            wait_p95_ns: queue.waits.quantile_since(&old.waits, 0.95).map(super::json::nanos),
             tone: tone.shown,
         });
         rates.insert(key.clone(), rated);
-        memory.insert(key, QueueMemory { counts, ready: queue.ready, grows_since, tone });
+        memory.insert(key, QueueMemory { counts, waits: queue.waits, ready: queue.ready, grows_since, tone });
     }
     (rates, memory)
 }

@@ -218,19 +218,18 @@ pub fn message(view: from::PeekedMessage) -> PeekedMessage {
         exchange: view.exchange,
         routing_key: view.routing_key,
         redelivered: view.redelivered,
-        bytes: header.body_bytes,
+        bytes: view.body_len,
         properties: header.properties,
         headers: header.headers,
         body,
         encoding,
-        truncated: (view.body.len() as u64) < header.body_bytes,
+        truncated: (view.body.len() as u64) < view.body_len,
         queued_us: Some(view.queued_ns / 1_000),
     }
 }
 
 #[derive(Default)]
 struct Header {
-    body_bytes: u64,
     properties: Map<String, Value>,
     headers: Map<String, Value>,
 }
@@ -238,9 +237,7 @@ struct Header {
 /// A content header as AMQP frames it: class, weight, body size, then properties (AMQP 0-9-1 §4.2.6.1).
 fn header(bytes: &[u8]) -> Header {
     const FIXED: usize = 2 + 2 + 8;
-    let Some((fixed, rest)) = bytes.split_at_checked(FIXED) else { return Header::default() };
-    let body_bytes = fixed.last_chunk().map_or(0, |size| u64::from_be_bytes(*size));
-    let Ok(found) = Properties::check(rest) else { return Header { body_bytes, ..Header::default() } };
+    let Some(Ok(found)) = bytes.get(FIXED..).map(Properties::check) else { return Header::default() };
     let mut properties = Map::new();
     let texts = [
         ("content_type", found.content_type()),
@@ -260,5 +257,5 @@ fn header(bytes: &[u8]) -> Header {
     properties.extend(found.priority().map(|priority| ("priority".to_owned(), Value::from(priority))));
     properties.extend(found.timestamp().map(|seconds| ("timestamp".to_owned(), Value::from(seconds))));
     let headers = found.headers().map(|raw| json::table(&raw.to_table())).unwrap_or_default();
-    Header { body_bytes, properties, headers }
+    Header { properties, headers }
 }
