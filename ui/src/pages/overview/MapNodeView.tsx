@@ -73,20 +73,9 @@ export const MapNodeView = memo(function MapNodeView({
   return (
     <g
       className={classes}
-      role="button"
-      tabIndex={0}
-      aria-label={words}
       style={{ transform: `translate(${box.x}px, ${box.y}px)` }}
       onPointerEnter={() => onHover(node.id)}
       onPointerLeave={() => onHover(null)}
-      onFocus={() => onHover(node.id)}
-      onBlur={() => onHover(null)}
-      onClick={() => onOpen(node.id)}
-      onKeyDown={(event) => {
-        if (event.key !== "Enter" && event.key !== " ") return;
-        event.preventDefault();
-        onOpen(node.id);
-      }}
     >
       <g aria-hidden="true">
         {node.kind === "queue" ? (
@@ -97,6 +86,22 @@ export const MapNodeView = memo(function MapNodeView({
           <OutsideShape node={node} w={box.w} />
         )}
       </g>
+      <rect
+        className="hit"
+        width={box.w}
+        height={box.h}
+        role="button"
+        tabIndex={0}
+        aria-label={words}
+        onFocus={() => onHover(node.id)}
+        onBlur={() => onHover(null)}
+        onClick={() => onOpen(node.id)}
+        onKeyDown={(event) => {
+          if (event.key !== "Enter" && event.key !== " ") return;
+          event.preventDefault();
+          onOpen(node.id);
+        }}
+      />
     </g>
   );
 });
