@@ -153,12 +153,14 @@ pub enum Probe {
     Tcp { port: Option<u16> },
     /// Answers `GET path` with 200 to 399; `None` is the service's own port.
     Http { path: String, port: Option<u16> },
+    /// A bus connection of its own consumes a call or event queue.
+    Attached,
 }
 
 impl Probe {
     fn needs_port(&self) -> bool {
         match self {
-            Probe::Implied => false,
+            Probe::Implied | Probe::Attached => false,
             Probe::Tcp { port } | Probe::Http { port, .. } => port.is_none(),
         }
     }

@@ -179,7 +179,8 @@ fn mask(name: &str, value: &str) -> String {
     format!("{scheme}://{user}:{MASK}@{host}{}", &rest[authority_ends..])
 }
 
-/// The language of a program, by how it is started; views show it until a connection says more.
+/// The language of a program, by how it is started; views show it until a connection says more. Named as the
+/// broker names those of its clients.
 pub fn language(prepared: &Prepared) -> Option<&'static str> {
     let program = prepared.program.to_string_lossy();
     let script = (program == "sh").then(|| prepared.arguments.get(1)).flatten().map(|script| script.to_string_lossy());
@@ -187,19 +188,19 @@ pub fn language(prepared: &Prepared) -> Option<&'static str> {
     let base = first.rsplit('/').next()?;
     let starts = |prefix: &str| base.starts_with(prefix);
     Some(match base {
-        _ if starts("python") => "Python",
-        "uv" | "uvicorn" | "gunicorn" | "flask" | "poetry" => "Python",
-        "node" | "npm" | "npx" | "pnpm" | "yarn" | "tsx" => "Node.js",
-        "deno" => "Deno",
-        "bun" | "bunx" => "Bun",
-        "java" | "mvn" | "gradle" | "gradlew" => "Java",
-        "dotnet" => ".NET",
-        "go" => "Go",
-        "cargo" => "Rust",
-        "php" => "PHP",
-        "perl" => "Perl",
-        "mix" | "elixir" | "iex" => "Elixir",
-        _ if starts("ruby") || base == "bundle" => "Ruby",
+        _ if starts("python") => "python",
+        "uv" | "uvicorn" | "gunicorn" | "flask" | "poetry" => "python",
+        "node" | "npm" | "npx" | "pnpm" | "yarn" | "tsx" => "node",
+        "deno" => "deno",
+        "bun" | "bunx" => "bun",
+        "java" | "mvn" | "gradle" | "gradlew" => "java",
+        "dotnet" => "dotnet",
+        "go" => "go",
+        "cargo" => "rust",
+        "php" => "php",
+        "perl" => "perl",
+        "mix" | "elixir" | "iex" => "elixir",
+        _ if starts("ruby") || base == "bundle" => "ruby",
         _ => return None,
     })
 }
@@ -294,8 +295,8 @@ mod tests {
     #[test]
     fn the_language_is_read_off_the_command() {
         let of = |command: &str| language(&prepared(&spec(text(command))).expect("fine"));
-        assert_eq!(of("${PYTHON:-.venv/bin/python} x.py"), Some("Python"));
-        assert_eq!(of("/usr/bin/node x.js && true"), Some("Node.js"));
+        assert_eq!(of("${PYTHON:-.venv/bin/python} x.py"), Some("python"));
+        assert_eq!(of("/usr/bin/node x.js && true"), Some("node"));
         assert_eq!(of("./server"), None);
     }
 }

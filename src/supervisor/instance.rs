@@ -156,7 +156,8 @@ struct Running {
     pumps: Vec<JoinHandle<()>>,
 }
 
-type ProbeAnswer = (u64, Result<SocketAddr, Arc<str>>);
+/// Where it answered, if anywhere; being attached to the bus is an answer without a place.
+type ProbeAnswer = (u64, Result<Option<SocketAddr>, Arc<str>>);
 
 struct Worker {
     shared: Arc<Shared>,
@@ -307,11 +308,11 @@ impl Worker {
         shown.view.http = None;
     }
 
-    fn probed(&mut self, run: u64, answer: Result<SocketAddr, Arc<str>>) {
+    fn probed(&mut self, run: u64, answer: Result<Option<SocketAddr>, Arc<str>>) {
         match answer {
             Ok(address) => {
                 let current = self.running.as_ref().is_some_and(|running| running.run == run);
-                if let Some(port) = self.port.filter(|_| current) {
+                if let (Some(address), Some(port), true) = (address, self.port, current) {
                     self.slot.lock().view.http = Some(SocketAddr::new(address.ip(), port));
                 }
                 self.give(Input::ProbeOk { run });
@@ -349,6 +350,7 @@ impl Worker {
         let token = self.shared.doors.token(&identity);
         let injected = env::injected(&identity, self.port, &connections, &token);
         let prepared = env::prepare(&self.spec, std::env::vars_os(), injected)?;
+        self.language = env::language(&prepared);
         let launch =
             Launch { program: prepared.program, arguments: prepared.arguments, cwd: self.spec.cwd.clone(), env: prepared.env };
         self.output = Arc::new(Output::new(self.shared.clock.clone(), identity, self.slot.console.clone()));
@@ -390,21 +392,39 @@ impl Worker {
     }
 
     fn probe(&mut self, run: u64) {
-        let Some(target) = self.target() else { return };
+        let question = self.question();
         let (timeout, answers) = (self.spec.ready.timeout, self.probe_answers.clone());
         self.probing = Some(self.shared.tasks.spawn("probe", async move {
-            let answer = probe::ask(&target, timeout).await;
+            let answer = match question {
+                Question::Answered(answer) => answer,
+                Question::MustAnswer(target) => probe::ask(&target, timeout).await.map(Some),
+                Question::MayAnswer(target) => Ok(probe::ask(&target, timeout).await.ok()),
+            };
             // Nobody listens once the instance is closed.
             let _ = answers.send((run, answer)).await;
         }));
     }
 
-    fn target(&self) -> Option<Target> {
-        match &self.spec.ready.probe {
-            Probe::Implied => self.port.map(|port| Target::Tcp { port }),
+    fn question(&self) -> Question {
+        let own = self.port.map(|port| Target::Tcp { port });
+        let asked = match &self.spec.ready.probe {
+            Probe::Attached if !self.is_attached() => return Question::Answered(Err("not attached to the bus".into())),
+            Probe::Attached => match self.spec.port {
+                Port::Auto | Port::Fixed(_) => own,
+                Port::Offered => return own.map_or(Question::Answered(Ok(None)), Question::MayAnswer),
+                Port::Off => return Question::Answered(Ok(None)),
+            },
+            Probe::Implied => own,
             Probe::Tcp { port } => port.or(self.port).map(|port| Target::Tcp { port }),
             Probe::Http { path, port } => port.or(self.port).map(|port| Target::Http { port, path: path.clone() }),
-        }
+        };
+        asked.map_or(Question::Answered(Err("it has no port to ask".into())), Question::MustAnswer)
+    }
+
+    /// Whether a bus connection of this very process consumes a queue of its service.
+    fn is_attached(&self) -> bool {
+        let known = self.shared.registry.snapshot();
+        self.registered.and_then(|id| known.get(id).map(|instance| instance.attached > 0)).unwrap_or(false)
     }
 
     fn identity(&self) -> Identity {
@@ -528,6 +548,13 @@ impl Worker {
     }
 }
 
+/// What a probe has to find out.
+enum Question {
+    Answered(Result<Option<SocketAddr>, Arc<str>>),
+    MustAnswer(Target),
+    MayAnswer(Target),
+}
+
 /// Of the process, if there is one.
 async fn report_of(running: &mut Option<Running>) -> Report {
     match running {
@@ -548,7 +575,7 @@ fn rules(spec: &ServiceSpec) -> Rules {
         (Probe::Implied, Port::Off) => Readiness::Lives,
         (Probe::Implied, Port::Offered) => Readiness::LivesAndMayAnswer,
         (Probe::Implied, Port::Auto | Port::Fixed(_)) => Readiness::Answers,
-        (Probe::Tcp { .. } | Probe::Http { .. }, _) => Readiness::Answers,
+        (Probe::Tcp { .. } | Probe::Http { .. } | Probe::Attached, _) => Readiness::Answers,
     };
     Rules {
         restart: spec.restart,

@@ -8,6 +8,7 @@ mod cli_commands;
 mod cli_config;
 mod cli_up;
 mod doors;
+mod examples;
 mod snippets;
 mod supervisor_process;
 mod supervisor_up;

@@ -42,7 +42,8 @@ fn node(script: &str) -> Command {
     command
 }
 
-async fn until_answer(reactor: &Reactor, path: &str, expected: &str) {
+/// The request is answered 200 with `expected`, once the service has attached.
+pub async fn until_answer(reactor: &Reactor, path: &str, expected: &str) {
     let url = format!("{}{path}", reactor.gateway());
     wait_until(&format!("{path} is answered {expected:?}"), DEADLINE, || async {
         let Ok(response) = http().get(&url).send().await else { return false };
@@ -110,38 +111,4 @@ fn every_snippet_is_listed_with_its_file() {
         assert!(text.contains("greeter.#") && text.contains("AMQP_URL"), "{source}");
         assert!(entry["install"].is_string() && entry["run"].is_string() && entry["file"].is_string());
     }
-}
-
-#[tokio::test]
-async fn the_hello_example_answers_as_the_system_we_follow() {
-    let reactor = Reactor::start(&example("hello"));
-    until_answer(&reactor, "/HelloWorld/Greeter/SayHello", "Hello World").await;
-}
-
-#[tokio::test]
-async fn the_math_example_computes_and_refuses_what_it_cannot() {
-    let reactor = Reactor::start(&example("math"));
-    until_answer(&reactor, "/math/add?a=1&b=2", r#"{"result":3}"#).await;
-    until_answer(&reactor, "/math/factor?n=360", r#"{"result":[2,2,2,3,3,5]}"#).await;
-    for (path, status) in [("/math/divide?a=1&b=0", 400), ("/math/add?a=one", 400), ("/math/solve", 404)] {
-        let response = http().get(format!("{}{path}", reactor.gateway())).send().await.expect("an answer");
-        assert_eq!(response.status(), status, "{path}");
-        assert_eq!(response.headers()["content-type"], "application/problem+json", "{path}");
-    }
-}
-
-/// An example's own `reactor.toml`, pointed at its directory and at the libraries of the tests.
-fn example(name: &str) -> String {
-    let directory = repository("assets/examples").join(name);
-    let file = std::fs::read_to_string(directory.join("reactor.toml")).expect("it is there");
-    let mut config: toml::Table = file.parse().expect("TOML");
-    let services = config["services"].as_table_mut().expect("services");
-    for (_, service) in services.iter_mut() {
-        let service = service.as_table_mut().expect("a table");
-        service.insert("cwd".into(), directory.display().to_string().into());
-        let env = service.entry("env").or_insert_with(|| toml::Table::new().into()).as_table_mut().expect("a table");
-        env.insert("PYTHON".into(), repository("target/venv/bin/python").display().to_string().into());
-        env.insert("NODE_PATH".into(), repository("target/clients/node_modules").display().to_string().into());
-    }
-    config.to_string()
 }

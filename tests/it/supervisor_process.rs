@@ -2,9 +2,9 @@
 
 use crate::support::{DEADLINE, wait_until};
 use reactor::kernel::{Clock, Drain};
-use reactor::model::service::{InstanceState, ServiceName};
+use reactor::model::service::{InstanceState, ServiceName, Source};
 use reactor::model::service_spec::{CommandLine, Port, Probe, Ready, RestartPolicy, ServiceSpec};
-use reactor::registry::Registry;
+use reactor::registry::{NewInstance, Registry};
 use reactor::supervisor::{
     Command, Connections, Doors, Identity, InstanceView, LineKind, ServiceView, Supervisor, SupervisorConfig,
 };
@@ -266,11 +266,37 @@ async fn an_http_service_is_ready_when_it_answers_and_then_in_the_registry() {
     assert_eq!(address.port(), view.port.expect("given"));
     let registered = fleet.registry.snapshot();
     let instance = registered.of_service("/", &name("files")).next().expect("registered").clone();
-    assert_eq!((instance.http, instance.pid, instance.language.as_deref()), (Some(address), view.pid, Some("Python")));
+    assert_eq!((instance.http, instance.pid, instance.language.as_deref()), (Some(address), view.pid, Some("python")));
     fleet.until_state("worker-1", InstanceState::Ready).await;
     assert_eq!(fleet.instance("worker-1").and_then(|view| view.http), None, "nothing listens on the port it was offered");
     fleet.supervisor.shutdown().await;
     assert_eq!(fleet.registry.snapshot().instances().count(), 0);
+}
+
+#[tokio::test]
+async fn a_bus_service_is_ready_when_it_is_attached_and_degraded_when_it_is_not() {
+    let fleet = Fleet::new();
+    let attached = Ready { probe: Probe::Attached, interval: Duration::from_millis(50), ..Ready::default() };
+    fleet.apply(&[ServiceSpec { ready: attached, port: Port::Off, ..fleet.spec("greeter", "sleep 1000") }]);
+    wait_until("it runs", DEADLINE, || async { fleet.instance("greeter-1").is_some_and(|view| view.pid.is_some()) }).await;
+    assert_eq!(fleet.state("greeter-1"), Some(InstanceState::Starting));
+    let connection = fleet.registry.attach(NewInstance {
+        space: "/".into(),
+        service: name("greeter"),
+        name: "greeter-1".into(),
+        source: Source::Amqp,
+        state: InstanceState::Ready,
+        http: None,
+        version: None,
+        keep_prefix: false,
+        pid: None,
+        language: None,
+    });
+    fleet.until_state("greeter-1", InstanceState::Ready).await;
+    fleet.registry.detach(connection);
+    let view = fleet.until_state("greeter-1", InstanceState::Degraded).await;
+    assert_eq!(view.reason.as_ref(), "not attached to the bus");
+    fleet.supervisor.shutdown().await;
 }
 
 #[tokio::test]

@@ -17,7 +17,7 @@ async function serve() {
   connection.on("error", (error) => console.error(`ERROR bus: ${error.message}`));
   process.once("SIGTERM", () => {
     stopping = true;
-    connection.close();
+    connection.close(); // letters not yet sent go back to the queue
   });
   const channel = await connection.createChannel();
   await channel.assertQueue("mailer.event", { durable: true });
@@ -28,6 +28,7 @@ async function serve() {
     const letter = letters[message.fields.routingKey](JSON.parse(message.content));
     // Handing a letter to the post takes a moment.
     setTimeout(() => {
+      if (stopping) return;
       console.log(`INFO sent: ${letter}`);
       channel.ack(message);
     }, 5 + Math.random() * 25);

@@ -119,28 +119,35 @@ async function serve() {
   const connection = await amqp.connect(AMQP);
   const closed = new Promise((resolve) => connection.once("close", resolve));
   connection.on("error", (error) => log("error", `bus: ${error.message}`));
-  process.once("SIGTERM", () => {
-    stopping = true;
-    connection.close();
-  });
   const channel = await connection.createChannel();
   const caller = await Caller.open(channel);
   await channel.assertQueue("orders", { durable: false });
   await channel.bindQueue("orders", "reactor.call", "orders.#");
   // One order at a time and instance: with one open delivery it is plain which call led to which message.
   await channel.prefetch(1);
-  await channel.consume("orders", async (call) => {
-    if (call === null) return connection.close();
-    const { status, body } = await answer(call, { channel, caller });
-    channel.sendToQueue(call.properties.replyTo, Buffer.from(JSON.stringify(body)), {
-      correlationId: call.properties.correlationId,
-      contentType: status < 400 ? "application/json" : "application/problem+json",
-      headers: { ":status": status },
-    });
-    channel.ack(call);
+  let current = Promise.resolve();
+  const { consumerTag } = await channel.consume("orders", (call) => {
+    if (call === null) connection.close();
+    else current = handle(call, { channel, caller });
   });
   log("info", "taking orders");
+  process.once("SIGTERM", async () => {
+    stopping = true;
+    await channel.cancel(consumerTag);
+    await current; // the order at hand is finished first
+    await connection.close();
+  });
   await closed;
+}
+
+async function handle(call, bus) {
+  const { status, body } = await answer(call, bus);
+  bus.channel.sendToQueue(call.properties.replyTo, Buffer.from(JSON.stringify(body)), {
+    correlationId: call.properties.correlationId,
+    contentType: status < 400 ? "application/json" : "application/problem+json",
+    headers: { ":status": status },
+  });
+  bus.channel.ack(call);
 }
 
 (async () => {

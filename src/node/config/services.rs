@@ -127,6 +127,12 @@ fn ready(reading: &mut Reading<'_>, mut table: TableReader<'_>) -> Ready {
         }
         (None, None) => Probe::Implied,
     };
+    if table.flag(reading, "attached").unwrap_or(false) {
+        if ready.probe != Probe::Implied {
+            table.refuse(reading, "attached", "stands beside http or tcp", "Ask one of them.");
+        }
+        ready.probe = Probe::Attached;
+    }
     ready.interval = table.duration(reading, "interval").unwrap_or(ready.interval);
     ready.timeout = table.duration(reading, "timeout").unwrap_or(ready.timeout);
     ready.within = table.duration(reading, "within").unwrap_or(ready.within);
