@@ -1,15 +1,36 @@
 //! The engine's face: configuration, what goes in, what can be asked.
 
-use super::live::Live;
-use super::query::{LogQuery, QueryError, SeriesQuery, TraceQuery};
+use super::core::Core;
+use super::happenings::Happenings;
+use super::inbox::{Inbox, Item, Signal};
+use super::live::{Channel, Live};
+use super::query::assemble::{LOGS_MAX, assemble};
+use super::query::logs::{LogPlan, to_row};
+use super::query::traces::TracePlan;
+use super::query::{LogQuery, QueryError, SeriesQuery, TraceQuery, series};
+use super::sample::Budget;
+use super::store::logs::Segment;
+use super::store::names::Names;
+use super::tails::{LogStream, TraceStream, lock};
 use super::traffic::TrafficSample;
 use super::view::*;
-use crate::kernel::{Clock, Drain};
+use super::work::Work;
+use crate::kernel::{Clock, Drain, Instant};
 use crate::model::emit;
-use crate::model::happening::Happening;
-use crate::model::refusal::Refusal;
+use crate::model::refusal::{Refusal, RefusalKind};
 use crate::model::signal::{LogRecord, Metric, Span, TraceId};
-use std::sync::Arc;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::Notify;
+
+/// Rows taken in under one hold of the store's lock.
+const RUN_ROWS: usize = 512;
+/// After something came, a little more is waited for: one wake-up for many rows.
+const GATHER: Duration = Duration::from_millis(4);
+const TICK: Duration = Duration::from_millis(100);
+const HISTOGRAM_BUCKETS_MAX: usize = 1_000;
+const SCATTER_POINTS_MAX: usize = 5_000;
 
 #[derive(Clone, Debug)]
 pub struct TelemetryConfig {
@@ -34,134 +55,294 @@ impl Default for TelemetryConfig {
 }
 
 pub struct Telemetry {
-    config: TelemetryConfig,
     clock: Clock,
+    inbox: Inbox,
+    /// What was taken from the inbox and not yet stored. Held while storing, so that order is kept whoever pumps.
+    pending: Mutex<VecDeque<Work>>,
+    wake: Notify,
+    core: Arc<Mutex<Core>>,
+    names: Arc<Names>,
+    happenings: Happenings,
+    budget: Budget,
     live: Arc<Live>,
 }
 
 impl Telemetry {
     pub fn new(config: TelemetryConfig, clock: Clock) -> Arc<Self> {
-        Arc::new(Telemetry { config, clock: clock.clone(), live: Live::new(clock) })
+        let core = Core::new(&config);
+        let names = core.names.shared().clone();
+        let core = Arc::new(Mutex::new(core));
+        let live = Live::new(clock.clone());
+        let happenings = Happenings::default();
+        live.register(Channel::Logs, Arc::new(LogStream(core.clone())));
+        live.register(Channel::Traces, Arc::new(TraceStream(core.clone())));
+        live.register(Channel::Happenings, happenings.stream());
+        Arc::new(Telemetry {
+            clock,
+            inbox: Inbox::default(),
+            pending: Mutex::default(),
+            wake: Notify::new(),
+            core,
+            names,
+            happenings,
+            budget: Budget::new(config.own_spans_per_second),
+            live,
+        })
     }
 
     /// The sink to install with [`emit::install`].
     pub fn sink(self: &Arc<Self>) -> Box<dyn emit::Sink> {
-        Box::new(EngineSink(self.clone()))
+        Box::new(super::sink::EngineSink::new(self.clone()))
     }
 
     /// Works until the drain is cut: takes in what was handed over, closes buckets, adjusts the sampling rate.
     pub async fn run(self: Arc<Self>, drain: Drain) {
-        drain.is_cut().await;
+        loop {
+            let is_last = tokio::select! {
+                () = self.wake.notified() => false,
+                () = tokio::time::sleep(TICK) => false,
+                () = drain.is_cut() => true,
+            };
+            if !is_last {
+                tokio::time::sleep(GATHER).await;
+            }
+            while self.pump_some() {
+                tokio::task::yield_now().await;
+            }
+            self.tick();
+            if is_last {
+                return;
+            }
+        }
     }
 
     /// Takes in everything handed over so far.
-    pub fn pump(&self) {}
+    pub fn pump(&self) {
+        while self.pump_some() {}
+    }
+
+    /// Takes in one run of rows; whether there may be more.
+    fn pump_some(&self) -> bool {
+        let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        if pending.is_empty() {
+            pending.extend(self.inbox.take().into_iter().map(Work::from));
+        }
+        if pending.is_empty() {
+            return false;
+        }
+        let now_ns = self.clock.unix_nanos();
+        let mut done = super::work::Done::default();
+        {
+            let mut core = lock(&self.core);
+            while done.rows < RUN_ROWS
+                && let Some(work) = pending.front_mut()
+            {
+                if work.store(&mut core, &self.happenings, now_ns, RUN_ROWS - done.rows, &mut done) {
+                    pending.pop_front();
+                }
+            }
+        }
+        for channel in done.channels() {
+            self.live.touch(channel);
+        }
+        true
+    }
+
+    /// What time alone changes.
+    fn tick(&self) {
+        let now_ns = self.clock.unix_nanos();
+        if let Some(share) = self.budget.close_window(now_ns, emit::sample_rate()) {
+            emit::set_sample_rate(share);
+        }
+        if lock(&self.core).traces.close_silent(now_ns) {
+            self.live.touch(Channel::Traces);
+        }
+    }
+
+    /// Takes what the runtime or a service's output gave; dropped and counted if the inbox is full.
+    pub(super) fn take(&self, item: Item) {
+        let signal = match &item {
+            Item::Span(_, _) => Some(Signal::Spans),
+            Item::Log(_) => Some(Signal::Logs),
+            Item::Spans(_) | Item::Logs(_) | Item::Metrics(_) | Item::Happening(_) => None,
+        };
+        match self.inbox.put(item) {
+            Ok(was_empty) => self.wake_if(was_empty),
+            Err(_) => {
+                if let Some(signal) = signal {
+                    lock(&self.core).drop_rows(signal, 1);
+                }
+            }
+        }
+    }
+
+    pub(super) fn budget(&self) -> &Budget {
+        &self.budget
+    }
+
+    fn wake_if(&self, was_empty: bool) {
+        if was_empty {
+            self.wake.notify_one();
+        }
+    }
+
+    fn offer(&self, item: Item, what: &str) -> Result<(), Refusal> {
+        match self.inbox.put(item) {
+            Ok(was_empty) => {
+                self.wake_if(was_empty);
+                Ok(())
+            }
+            Err(_) => Err(Refusal::new(RefusalKind::Exhausted, format!("{what} come in faster than they can be stored"))
+                .hint("Send the same request again in a second")),
+        }
+    }
 
     /// Hands over spans from a peer. Refused whole (`Exhausted`) when the inbox is full: the sender keeps them and retries.
-    pub fn ingest_spans(&self, _spans: Vec<Span>) -> Result<(), Refusal> {
-        Ok(())
+    pub fn ingest_spans(&self, spans: Vec<Span>) -> Result<(), Refusal> {
+        self.offer(Item::Spans(spans), "Spans")
     }
 
-    pub fn ingest_logs(&self, _records: Vec<LogRecord>) -> Result<(), Refusal> {
-        Ok(())
+    pub fn ingest_logs(&self, records: Vec<LogRecord>) -> Result<(), Refusal> {
+        self.offer(Item::Logs(records), "Log records")
     }
 
-    pub fn ingest_metrics(&self, _metrics: Vec<Metric>) -> Result<(), Refusal> {
-        Ok(())
+    pub fn ingest_metrics(&self, metrics: Vec<Metric>) -> Result<(), Refusal> {
+        self.offer(Item::Metrics(metrics), "Metrics")
+    }
+
+    /// Counts what a door could not read and told its sender so.
+    pub fn reject(&self, signal: Signal, count: u64) {
+        if count > 0 {
+            lock(&self.core).drop_rows(signal, count);
+        }
     }
 
     /// Once a second, from the sampler.
-    pub fn sample(&self, _sample: TrafficSample) {}
+    pub fn sample(&self, sample: TrafficSample) {
+        let now_ns = self.clock.unix_nanos();
+        let mut core = lock(&self.core);
+        if let Some(gateway) = &sample.gateway {
+            core.tape.sample(now_ns, gateway.requests, gateway.failed);
+        }
+        core.services.sample(now_ns, &sample);
+        core.map.sample(now_ns, sample);
+    }
 
     pub fn live(&self) -> &Arc<Live> {
         &self.live
     }
 
     pub fn ledger(&self) -> Ledger {
-        let bytes_max = self.config.spans_bytes_max + self.config.logs_bytes_max + self.config.points_bytes_max;
-        Ledger { bytes_max: bytes_max as u64, ..Ledger::default() }
+        self.pump();
+        lock(&self.core).ledger()
     }
 
-    pub fn logs(&self, _query: &LogQuery) -> Result<Page<LogRow>, QueryError> {
-        Ok(empty_page())
+    /// May scan all that is kept, which takes a tenth of a second: call it where blocking is allowed. So may the others below.
+    pub fn logs(&self, query: &LogQuery) -> Result<Page<LogRow>, QueryError> {
+        let started = self.clock.now();
+        let plan = LogPlan::new(query)?;
+        Ok(self.timed(started, plan.page(&self.segments(), &self.names)))
     }
 
     /// Counts per bucket of the rows that match, over the query's range (the last 15 minutes if it has none).
-    pub fn log_histogram(&self, _query: &LogQuery, _buckets: usize) -> Result<Histogram, QueryError> {
-        Ok(Histogram { from_us: self.clock.unix_nanos() / 1_000, bucket_us: 1, error: vec![], warn: vec![], rest: vec![] })
+    pub fn log_histogram(&self, query: &LogQuery, buckets: usize) -> Result<Histogram, QueryError> {
+        let to_us = query.to_us.unwrap_or_else(|| self.clock.unix_nanos() / 1_000 + 1);
+        let from_us = query.from_us.unwrap_or_else(|| to_us.saturating_sub(900_000_000));
+        let query = LogQuery { from_us: Some(from_us), to_us: Some(to_us), ..query.clone() };
+        let plan = LogPlan::new(&query)?;
+        Ok(plan.histogram(&self.segments(), &self.names, buckets.clamp(1, HISTOGRAM_BUCKETS_MAX)))
     }
 
-    pub fn traces(&self, _query: &TraceQuery) -> Result<Page<TraceRow>, QueryError> {
-        Ok(empty_page())
+    pub fn traces(&self, query: &TraceQuery) -> Result<Page<TraceRow>, QueryError> {
+        let started = self.clock.now();
+        let plan = TracePlan::new(query)?;
+        self.pump();
+        let mut core = lock(&self.core);
+        let page = plan.page(&core.traces, &self.names.read());
+        core.traces.observe();
+        drop(core);
+        Ok(self.timed(started, page))
     }
 
     /// Duration over time for at most `points` of the matching traces.
-    pub fn trace_scatter(&self, _query: &TraceQuery, _points: usize) -> Result<Scatter, QueryError> {
-        Ok(Scatter { points: vec![], matched: 0 })
+    pub fn trace_scatter(&self, query: &TraceQuery, points: usize) -> Result<Scatter, QueryError> {
+        let plan = TracePlan::new(query)?;
+        self.pump();
+        let core = lock(&self.core);
+        Ok(plan.scatter(&core.traces, &self.names.read(), points.min(SCATTER_POINTS_MAX)))
     }
 
-    pub fn trace(&self, _id: TraceId) -> Option<Trace> {
-        None
+    pub fn trace(&self, id: TraceId) -> Option<Trace> {
+        let segments = self.segments();
+        let mut logs: Vec<LogRow> = Vec::new();
+        for segment in &segments {
+            let names = self.names.read();
+            logs.extend(segment.of_trace(id, &names).map(|index| to_row(&segment.row(index, &names))));
+        }
+        logs.sort_by_key(|row| row.seq);
+        logs.truncate(LOGS_MAX);
+        let core = lock(&self.core);
+        let entry = core.traces.get(id)?;
+        Some(assemble(entry, &self.names.read(), logs))
     }
 
     pub fn instruments(&self) -> Vec<Instrument> {
-        vec![]
+        self.pump();
+        series::instruments(&lock(&self.core).series)
     }
 
     /// `None` when no instrument has that name.
-    pub fn series(&self, _query: &SeriesQuery) -> Result<Option<SeriesAnswer>, QueryError> {
-        Ok(None)
+    pub fn series(&self, query: &SeriesQuery) -> Result<Option<SeriesAnswer>, QueryError> {
+        self.pump();
+        series::query(&lock(&self.core).series, query, self.clock.unix_nanos())
     }
 
     /// Newest page of happenings before `before`.
-    pub fn happenings(&self, _before: Option<u64>, _limit: usize) -> Page<HappeningRow> {
-        empty_page()
+    pub fn happenings(&self, before: Option<u64>, limit: usize) -> Page<HappeningRow> {
+        let started = self.clock.now();
+        self.pump();
+        self.timed(started, self.happenings.page(before, limit))
     }
 
     pub fn map(&self) -> TrafficMap {
-        TrafficMap::default()
+        self.pump();
+        let core = lock(&self.core);
+        core.map.view(self.clock.unix_nanos(), &core.services)
     }
 
     /// Rate, errors and durations of one service; all unknown if it never had traffic.
-    pub fn red(&self, _space: &str, _service: &str) -> Red {
-        Red::default()
+    pub fn red(&self, space: &str, service: &str) -> Red {
+        self.pump();
+        let core = lock(&self.core);
+        core.services.get(space, service).map(|service| service.red(self.clock.unix_nanos())).unwrap_or_default()
     }
 
     /// Services that telemetry knows of, in order of first sight.
     pub fn seen_services(&self) -> Vec<SeenService> {
-        vec![]
+        self.pump();
+        lock(&self.core).services.seen()
     }
 
     /// `buckets` are 5 s each when `range_s` is 900, the default.
     pub fn tape(&self, to_us: Option<Micros>, range_s: Option<u64>) -> Tape {
-        let range_us = range_s.unwrap_or(900) * 1_000_000;
-        let to_us = to_us.unwrap_or(self.clock.unix_nanos() / 1_000);
-        Tape {
-            from_us: to_us.saturating_sub(range_us),
-            bucket_us: range_us / 180,
-            requests: vec![None; 180],
-            failed: vec![None; 180],
-            markers: vec![],
-            gaps: vec![],
-        }
+        let to_ns = to_us.map_or_else(|| self.clock.unix_nanos(), |us| us.saturating_mul(1_000));
+        lock(&self.core).tape.view(to_ns, range_s.unwrap_or(900).saturating_mul(1_000_000_000))
     }
 
     /// Error records since start; the navigation's unread count is this minus what the browser has seen.
     pub fn errors_seen(&self) -> u64 {
-        0
+        self.pump();
+        lock(&self.core).errors
     }
-}
 
-fn empty_page<T>() -> Page<T> {
-    Page { rows: vec![], before: None, matched: 0, outside: 0, oldest_us: None, took_ns: 0 }
-}
+    /// The kept log segments: scanning them needs no lock.
+    fn segments(&self) -> Vec<Arc<Segment>> {
+        self.pump();
+        lock(&self.core).logs.segments().cloned().collect()
+    }
 
-struct EngineSink(Arc<Telemetry>);
-
-impl emit::Sink for EngineSink {
-    fn span(&self, _span: Span) {}
-    fn log(&self, _record: LogRecord) {}
-    fn happening(&self, _happening: Happening) {
-        self.0.pump();
+    fn timed<T>(&self, started: Instant, page: Page<T>) -> Page<T> {
+        let took = self.clock.now().since(started);
+        Page { took_ns: u64::try_from(took.as_nanos()).unwrap_or(u64::MAX), ..page }
     }
 }

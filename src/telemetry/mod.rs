@@ -13,11 +13,22 @@
 //! Invariants: `received = kept + evicted + dropped` for each signal, at every moment; a row's sequence number never changes
 //! and is never reused; bytes kept never exceed the configured budget by more than one row.
 
+mod core;
 mod engine;
+mod happenings;
+mod inbox;
 pub mod live;
+mod map;
+pub mod own_logs;
 pub mod query;
+mod rollup;
+mod sample;
+mod sink;
 mod store;
+mod tails;
 pub mod traffic;
 pub mod view;
+mod work;
 
 pub use engine::{Telemetry, TelemetryConfig};
+pub use inbox::Signal;

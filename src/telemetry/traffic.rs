@@ -26,8 +26,12 @@ pub struct GatewaySample {
     pub requests: u64,
     /// Answered with 5xx.
     pub failed: u64,
+    pub latency: Latency,
     pub services: Vec<CallSample>,
 }
+
+/// Upper bound of each bucket in milliseconds, the last one infinite, and how many took that long.
+pub type Latency = Vec<(f64, u64)>;
 
 /// Requests that the gateway sent to one service.
 #[derive(Clone, Debug)]
@@ -36,6 +40,7 @@ pub struct CallSample {
     pub service: Arc<str>,
     pub requests: u64,
     pub failed: u64,
+    pub latency: Latency,
 }
 
 #[derive(Clone, Debug)]

@@ -2,9 +2,10 @@
 
 use super::board::Key;
 use super::{Sources, broker, doors, overview, services};
+use crate::gateway::stats::LATENCY_BOUNDS_MS;
 use crate::model::service::InstanceState;
 use crate::telemetry::live::Channel;
-use crate::telemetry::traffic::{CallSample, GatewaySample, QueueSample, ServiceSample, TrafficSample};
+use crate::telemetry::traffic::{CallSample, GatewaySample, Latency, QueueSample, ServiceSample, TrafficSample};
 use crate::telemetry::view::{Tape, TrafficMap};
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
@@ -41,10 +42,12 @@ impl Sources {
             service: counts.service.clone(),
             requests: counts.counts.requests,
             failed: counts.counts.failed,
+            latency: latency(&counts.counts.latency),
         };
         let gateway = GatewaySample {
             requests: stats.total.requests,
             failed: stats.total.failed,
+            latency: latency(&stats.total.latency),
             services: stats.services.iter().map(call).collect(),
         };
         TrafficSample { services: services.iter().map(sample).collect(), gateway: Some(gateway), queues: self.queue_samples() }
@@ -82,6 +85,11 @@ impl Sources {
         }
         samples
     }
+}
+
+/// The gateway's buckets with their bounds; what is slower than the last bound stands behind infinity.
+fn latency(counts: &[u64]) -> Latency {
+    LATENCY_BOUNDS_MS.iter().copied().chain([f64::INFINITY]).zip(counts.iter().copied()).collect()
 }
 
 fn sample(service: &super::Service) -> ServiceSample {

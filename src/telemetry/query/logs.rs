@@ -6,6 +6,7 @@ use super::pattern::Pattern;
 use super::{LogQuery, QueryError, Range};
 use crate::model::signal::{Severity, TraceId, Value};
 use crate::telemetry::store::logs::{Row, Segment};
+use crate::telemetry::store::names::Names;
 use crate::telemetry::store::pack::Packed;
 use crate::telemetry::view::{Histogram, LogRow, Page};
 use std::cell::OnceCell;
@@ -214,23 +215,25 @@ impl LogPlan {
         })
     }
 
-    /// Calls `found` for each row in the range, with whether it matches.
-    fn scan(&self, segments: &[Arc<Segment>], names: &[Arc<str>], mut found: impl FnMut(usize, usize, bool)) {
+    /// Calls `found` for each row in the range, with whether it matches. Holds the names for one segment at a time: whoever
+    /// stores rows may be waiting to add one.
+    fn scan(&self, segments: &[Arc<Segment>], names: &Names, mut found: impl FnMut(usize, usize, bool)) {
         for (at, segment) in segments.iter().enumerate() {
             if !self.range.overlaps(segment.oldest_ns, segment.newest_ns) {
                 continue;
             }
+            let names = names.read();
             let inside = self.range.holds(segment.oldest_ns, segment.newest_ns);
             for (index, head) in segment.heads().iter().enumerate() {
                 if inside || self.range.has(head.at_ns) {
-                    found(at, index, matches(&self.filter, segment, index, names));
+                    found(at, index, matches(&self.filter, segment, index, &names));
                 }
             }
         }
     }
 
     /// The newest `limit` matching rows below `before`, oldest first.
-    pub fn page(&self, segments: &[Arc<Segment>], names: &[Arc<str>]) -> Page<LogRow> {
+    pub fn page(&self, segments: &[Arc<Segment>], names: &Names) -> Page<LogRow> {
         let (mut matched, mut outside, mut older) = (0, 0, 0_u64);
         let mut newest: BinaryHeap<Reverse<(u64, usize, usize)>> = BinaryHeap::with_capacity(self.limit + 1);
         self.scan(segments, names, |at, index, matches| {
@@ -252,14 +255,15 @@ impl LogPlan {
             }
         });
         let found = newest.into_sorted_vec();
-        let rows: Vec<_> = found.iter().rev().map(|Reverse((_, at, index))| to_row(&segments[*at].row(*index, names))).collect();
+        let names = names.read();
+        let rows: Vec<_> = found.iter().rev().map(|Reverse((_, at, index))| to_row(&segments[*at].row(*index, &names))).collect();
         let before = rows.first().filter(|_| older > rows.len() as u64).map(|row| row.seq);
         let oldest_us = segments.iter().map(|segment| segment.oldest_ns / 1_000).min();
         Page { rows, before, matched, outside, oldest_us, took_ns: 0 }
     }
 
     /// Counts per bucket over a range whose ends are known.
-    pub fn histogram(&self, segments: &[Arc<Segment>], names: &[Arc<str>], buckets: usize) -> Histogram {
+    pub fn histogram(&self, segments: &[Arc<Segment>], names: &Names, buckets: usize) -> Histogram {
         let from_us = self.range.from_ns / 1_000;
         let span_us = (self.range.to_ns / 1_000).saturating_sub(from_us).max(1);
         let bucket_us = span_us.div_ceil(buckets as u64);
@@ -331,7 +335,7 @@ mod tests {
 
         fn page(&self, query: &LogQuery) -> Page<LogRow> {
             let segments: Vec<_> = self.store.segments().cloned().collect();
-            LogPlan::new(query).expect("valid").page(&segments, &self.names.shared().read())
+            LogPlan::new(query).expect("valid").page(&segments, self.names.shared())
         }
 
         fn bodies(&self, query: &str) -> Vec<String> {
@@ -432,7 +436,7 @@ mod tests {
         let shelf = shop();
         let segments: Vec<_> = shelf.store.segments().cloned().collect();
         let query = LogQuery { from_us: Some(1), to_us: Some(5), ..LogQuery::default() };
-        let histogram = LogPlan::new(&query).expect("valid").histogram(&segments, &shelf.names.shared().read(), 4);
+        let histogram = LogPlan::new(&query).expect("valid").histogram(&segments, shelf.names.shared(), 4);
         assert_eq!((histogram.rest, histogram.warn, histogram.error), (vec![1, 0, 0, 1], vec![0, 1, 0, 0], vec![0, 0, 1, 0]));
     }
 }

@@ -224,6 +224,9 @@ fn steps(series: &Stored, range: Range, mut each: impl FnMut(Step<'_>)) {
     }
 }
 
+/// One value a bucket.
+type Values = Vec<Option<f64>>;
+
 struct Group<'a> {
     name: &'a Arc<str>,
     labels: Labels,
@@ -242,7 +245,7 @@ impl Group<'_> {
         }
     }
 
-    fn named(&self, name: &str, values: Vec<Option<f64>>, bounds: Option<(Vec<Option<f64>>, Vec<Option<f64>>)>) -> Series {
+    fn named(&self, name: &str, values: Values, bounds: Option<(Values, Values)>) -> Series {
         let (min, max) = bounds.unwrap_or_else(|| (values.clone(), values.clone()));
         Series { name: name.to_owned(), labels: self.labels.clone(), service: self.service.clone(), values, min, max }
     }
@@ -370,11 +373,11 @@ fn levels_of(series: &Stored, grid: &Grid) -> Vec<Option<Level>> {
     let holds_ns = series.interval_ns().map_or(grid.bucket_ns, |interval| interval * 3 / 2);
     for (point, _) in series.points_from(grid.from_ns.saturating_sub(holds_ns)) {
         let Payload::Number(value) = point.payload else { continue };
-        if let Some(since) = point.at_ns.checked_sub(grid.from_ns) {
-            if let Some(slot) = levels.get_mut((since / grid.bucket_ns) as usize) {
-                let Level { low, high, .. } = slot.unwrap_or(Level { last: value, low: value, high: value });
-                *slot = Some(Level { last: value, low: low.min(value), high: high.max(value) });
-            }
+        if let Some(since) = point.at_ns.checked_sub(grid.from_ns)
+            && let Some(slot) = levels.get_mut((since / grid.bucket_ns) as usize)
+        {
+            let Level { low, high, .. } = slot.unwrap_or(Level { last: value, low: value, high: value });
+            *slot = Some(Level { last: value, low: low.min(value), high: high.max(value) });
         }
         // Buckets without a point of their own, while the next one is not overdue.
         grid.spread(point.at_ns, point.at_ns + holds_ns, |bucket, _| {

@@ -5,15 +5,29 @@ use crate::model::topology::DEFAULT_SPACE;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A resource with what views ask of it most.
 #[derive(Debug)]
 pub struct Origin {
     pub space: Arc<str>,
     pub resource: Arc<Resource>,
+    /// Where the rollups keep this origin's service, so that they look it up once.
+    slot: AtomicU32,
 }
 
 impl Origin {
+    pub fn slot(&self) -> Option<usize> {
+        match self.slot.load(Ordering::Relaxed) {
+            u32::MAX => None,
+            slot => Some(slot as usize),
+        }
+    }
+
+    pub fn set_slot(&self, slot: usize) {
+        self.slot.store(u32::try_from(slot).unwrap_or(u32::MAX), Ordering::Relaxed);
+    }
+
     pub fn service(&self) -> &Arc<str> {
         &self.resource.service
     }
@@ -64,7 +78,7 @@ impl Origins {
             Some((_, Value::Text(space))) => space.clone(),
             _ => Arc::from(DEFAULT_SPACE),
         };
-        let origin = Arc::new(Origin { space, resource: resource.clone() });
+        let origin = Arc::new(Origin { space, resource: resource.clone(), slot: AtomicU32::new(u32::MAX) });
         // Still full of rows that are kept: this one is used, only not remembered.
         if self.count < ORIGINS_MAX {
             self.by_hash.entry(key).or_default().push(origin.clone());

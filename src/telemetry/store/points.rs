@@ -215,7 +215,7 @@ fn push_summary(bytes: &mut Vec<u8>, count: u64, sum: f64, quantiles: &[(f64, f6
 fn read_summary(unpacker: &mut Unpacker<'_>) -> Payload {
     let count = unpacker.number();
     let sum = f64::from_le_bytes(unpacker.array());
-    let mut double = |unpacker: &mut Unpacker<'_>| f64::from_le_bytes(unpacker.array());
+    let double = |unpacker: &mut Unpacker<'_>| f64::from_le_bytes(unpacker.array());
     let quantiles = (0..unpacker.number()).map(|_| (double(unpacker), double(unpacker))).collect();
     Payload::Summary { count, sum, quantiles }
 }

@@ -478,6 +478,7 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(48))]
         #[test]
         fn bytes_and_counts_stay_exact(steps in prop::collection::vec((0..4u8, 0..5u8, any::<f64>()), 1..800)) {
             let (mut store, mut origins) = (SeriesStore::new(24 * 1024), Origins::default());

@@ -652,6 +652,7 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(96))]
         #[test]
         fn numbers_bytes_and_counts_stay_exact(steps in prop::collection::vec((0..6u8, 0..40u8, any::<bool>()), 1..600)) {
             let mut bench = Bench::new(24 * 1024);
