@@ -60,7 +60,8 @@ impl Session {
         }
         let Some(head) = FrameHead::read(input) else { return self.need(FRAME_HEAD_BYTES) };
         if !matches!(head.kind, FRAME_METHOD | FRAME_HEADER | FRAME_BODY | FRAME_HEARTBEAT) {
-            return lost(head, input, "unknown_frame").into();
+            // What follows may not be here yet, and the answer must not depend on that.
+            return lost(head, &[], "unknown_frame").into();
         }
         let payload_max = self.payload_max();
         if head.size as usize > payload_max {
