@@ -4,7 +4,7 @@ import { Outlet, useNavigate, useRouterState } from "@tanstack/react-router";
 import { useEffect, useMemo, useState } from "react";
 import { caps } from "../keys/keys";
 import { useKeyListener, useKeys } from "../keys/useKeys";
-import { useLink, useOverview } from "../live/hooks";
+import { useLink, useOverview, useStore } from "../live/hooks";
 import { paused } from "../live/pause";
 import { markErrorsRead } from "../live/unread";
 import { Icon, Logo } from "../parts/Icon";
@@ -21,13 +21,24 @@ import { switchTheme } from "./theme";
 
 const COLLAPSED_KEY = "reactor.nav";
 
+const medium = matchMedia("(max-width: 1099px)");
+const mediumNow = {
+  get: () => medium.matches,
+  subscribe: (f: () => void) => {
+    medium.addEventListener("change", f);
+    return () => medium.removeEventListener("change", f);
+  },
+};
+
+/** The reader's choice; below 1100 px there is none. */
 function useCollapsed(): [boolean, () => void] {
+  const narrow = useStore(mediumNow);
   const [collapsed, setCollapsed] = useState(() => localStorage.getItem(COLLAPSED_KEY) === "collapsed");
   const toggle = () => {
     setCollapsed(!collapsed);
     localStorage.setItem(COLLAPSED_KEY, collapsed ? "open" : "collapsed");
   };
-  return [collapsed, toggle];
+  return [collapsed || narrow, toggle];
 }
 
 /** Pages without a time axis of their own. */

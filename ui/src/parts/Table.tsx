@@ -18,6 +18,8 @@ export interface Column<T> {
   sort?: (row: T) => number | string | null | undefined;
   title?: (row: T) => string | undefined;
   className?: string;
+  /** Only from 1100 px up. */
+  broad?: boolean;
   /** Stays on narrow screens, as wide as said there or taking what is left. */
   narrow?: boolean | number | "rest";
   /** Hidden until chosen. */
@@ -70,7 +72,7 @@ export function Table<T>(props: TableProps<T>) {
       >
         <colgroup>
           {shown.map((c) => (
-            <col key={c.id} className={c.narrow ? undefined : "wide-only"} style={columnWidth(c, choice)} />
+            <col key={c.id} className={shownFrom(c)} style={columnWidth(c, choice)} />
           ))}
         </colgroup>
         <thead>
@@ -213,8 +215,10 @@ function Row<T>({ row, index, virtual, columns, selected, className, onOpen }: R
 }
 
 function cellClass<T>(c: Column<T>): string | undefined {
-  return [c.num ? "num" : "", c.narrow ? "" : "wide-only", c.className ?? ""].filter(Boolean).join(" ") || undefined;
+  return [c.num ? "num" : "", shownFrom(c), c.className ?? ""].filter(Boolean).join(" ") || undefined;
 }
+const shownFrom = <T,>(c: Column<T>): string | undefined =>
+  c.broad ? "broad-only" : c.narrow ? undefined : "wide-only";
 
 function Spacer({ rows, span }: { rows: number; span: number }) {
   return (

@@ -54,6 +54,9 @@ export function MapView({ space, map, selected, onOpen }: MapViewProps) {
   const [hovered, setHovered] = useState<string | null>(null);
   const places = usePlaces(space, map, hovered !== null);
   const laid = useMemo(() => layOut(places, map.nodes, size.width, size.height), [places, map.nodes, size]);
+  // Too narrow for the columns: the whole map is drawn smaller.
+  const scale = Math.min(1, size.width / laid.width);
+  const shown = { width: laid.width * scale, height: laid.height * scale };
   const routed = useMemo(() => routeAll(map.edges, laid), [map.edges, laid]);
   const labels = useMemo(() => placeLabels(routed, labelWidths, laid), [routed, laid]);
   const lit = useMemo(() => (hovered ? pathsThrough(hovered, map.edges) : null), [hovered, map.edges]);
@@ -63,8 +66,9 @@ export function MapView({ space, map, selected, onOpen }: MapViewProps) {
     <div className="map" ref={host}>
       {size.width > 0 ? (
         <svg
-          width={laid.width}
-          height={laid.height}
+          width={shown.width}
+          height={shown.height}
+          viewBox={`0 0 ${laid.width} ${laid.height}`}
           role="group"
           aria-label={`Live topology, ${plural(map.nodes.length, "node")}`}
         >

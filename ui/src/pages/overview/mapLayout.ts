@@ -195,5 +195,5 @@ export function layOut(places: Places, nodes: readonly MapNode[], width: number,
     const y = p.lane ? laneY + p.row * 62 : Math.round(TOP + p.row * pitch);
     boxes.set(n.id, { x: Math.round(column.x), y, w: column.w, h: NODE_H, column: p.column, row: p.lane ? -1 : p.row });
   }
-  return { boxes, columns, width: Math.max(width, Math.round(x - free * (GAPS[4] ?? 0))), height: total, laneY };
+  return { boxes, columns, width: Math.max(width, Math.round(x + RIGHT)), height: total, laneY };
 }

@@ -32,6 +32,7 @@ const COLUMNS: Column<Connection>[] = [
   { id: "user", head: "User", width: 110, sort: (c) => c.user, cell: (c) => <span className="mono">{c.user}</span> },
   {
     id: "peer",
+    broad: true,
     head: "Peer",
     width: 150,
     sort: (c) => c.peer,
@@ -40,6 +41,7 @@ const COLUMNS: Column<Connection>[] = [
   },
   {
     id: "client",
+    broad: true,
     head: "Client",
     width: 170,
     sort: (c) => c.client,
@@ -48,6 +50,7 @@ const COLUMNS: Column<Connection>[] = [
   },
   {
     id: "channels",
+    broad: true,
     head: "Channels",
     num: true,
     width: 78,
@@ -82,6 +85,7 @@ const COLUMNS: Column<Connection>[] = [
   },
   {
     id: "since",
+    broad: true,
     head: "Connected",
     num: true,
     width: 100,

@@ -54,6 +54,7 @@ const COLUMNS: Column<Queue>[] = [
   },
   {
     id: "oldest",
+    broad: true,
     head: "Oldest unacked",
     num: true,
     width: 108,
@@ -70,6 +71,7 @@ const COLUMNS: Column<Queue>[] = [
   },
   {
     id: "bytes",
+    broad: true,
     head: "Bytes",
     num: true,
     width: 84,
@@ -78,6 +80,7 @@ const COLUMNS: Column<Queue>[] = [
   },
   {
     id: "kind",
+    broad: true,
     head: "Kind",
     width: 168,
     cell: (q) => (

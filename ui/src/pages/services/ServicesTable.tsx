@@ -55,6 +55,7 @@ export const COLUMNS: Column<ServiceRow>[] = [
   },
   {
     id: "how",
+    broad: true,
     head: "How",
     width: 88,
     sort: (r) => how(r.service),
@@ -120,12 +121,14 @@ export const COLUMNS: Column<ServiceRow>[] = [
   },
   {
     id: "latency",
+    broad: true,
     head: "Latency",
     width: 68,
     cell: (r) => (r.instance ? null : <Spark values={r.service.latency_spark} width={52} />),
   },
   {
     id: "cpu",
+    broad: true,
     head: "CPU",
     num: true,
     width: 60,
@@ -158,6 +161,7 @@ export const COLUMNS: Column<ServiceRow>[] = [
   },
   {
     id: "restarts",
+    broad: true,
     head: "Restarts",
     num: true,
     width: 66,
@@ -171,6 +175,7 @@ export const COLUMNS: Column<ServiceRow>[] = [
   },
   {
     id: "last",
+    broad: true,
     head: "Last line",
     title: (r) => (r.instance ? undefined : (r.service.last_line ?? undefined)),
     className: "with-actions",
