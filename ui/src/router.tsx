@@ -9,6 +9,7 @@ import {
 } from "@tanstack/react-router";
 import { Frame } from "./frame/Frame";
 import { NotFound } from "./frame/NotFound";
+import { PageFault } from "./frame/PageFault";
 import { readChangesSearch } from "./pages/changes/search";
 import { readLogsSearch } from "./pages/logs/search";
 import { readMetricsSearch } from "./pages/metrics/search";
@@ -116,7 +117,8 @@ export const router = createRouter({
     more,
   ]),
   defaultPreload: "intent",
-  scrollRestoration: false,
+  scrollRestoration: true,
+  defaultErrorComponent: PageFault,
 });
 
 declare module "@tanstack/react-router" {

@@ -10,6 +10,7 @@ import { markErrorsRead } from "../live/unread";
 import { Icon, Logo } from "../parts/Icon";
 import { Menu } from "../parts/Menu";
 import { useSpace } from "../time/useRange";
+import { Announcer } from "./Announcer";
 import { KeyOverlay } from "./KeyOverlay";
 import { Ledger } from "./Ledger";
 import { Nav, TabBar } from "./Nav";
@@ -115,6 +116,7 @@ export function Frame() {
         <Nav collapsed={collapsed} />
         <Ledger />
         <TabBar />
+        <Announcer />
       </div>
       {overlay === "palette" ? <Palette close={() => setOverlay(null)} /> : null}
       {overlay === "keys" ? <KeyOverlay close={() => setOverlay(null)} /> : null}

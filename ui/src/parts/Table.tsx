@@ -64,7 +64,12 @@ export function Table<T>(props: TableProps<T>) {
   useRowKeys(scroller, flat.length);
   const visible = flat.slice(view.from, view.to);
   return (
-    <div className={grows ? "" : "table-scroll"} ref={scroller} onScroll={view.onScroll}>
+    <div
+      className={grows ? "" : "table-scroll"}
+      data-scroll-restoration-id={grows ? undefined : props.label}
+      ref={scroller}
+      onScroll={view.onScroll}
+    >
       <table
         className={`table ${props.className ?? ""}`}
         aria-label={props.label}
