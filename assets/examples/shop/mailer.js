@@ -5,6 +5,11 @@ const amqp = require("amqplib");
 
 const AMQP = process.env.AMQP_URL ?? "amqp://guest:guest@localhost";
 let stopping = false;
+let stop = () => process.exit(0);
+process.on("SIGTERM", () => {
+  stopping = true;
+  stop();
+});
 
 const letters = {
   "order.placed": (order) => `Thank you for order ${order.id}: ${order.quantity} x ${order.product}`,
@@ -13,12 +18,10 @@ const letters = {
 
 async function serve() {
   const connection = await amqp.connect(AMQP);
-  const closed = new Promise((resolve) => connection.once("close", resolve));
+  let open = true;
+  const closed = new Promise((resolve) => connection.once("close", resolve)).then(() => (open = false));
   connection.on("error", (error) => console.error(`ERROR bus: ${error.message}`));
-  process.once("SIGTERM", () => {
-    stopping = true;
-    connection.close(); // letters not yet sent go back to the queue
-  });
+  stop = () => connection.close(); // letters not yet sent go back to the queue
   const channel = await connection.createChannel();
   await channel.assertQueue("mailer.event", { durable: true });
   for (const event of Object.keys(letters)) await channel.bindQueue("mailer.event", "reactor.event", event);
@@ -28,13 +31,14 @@ async function serve() {
     const letter = letters[message.fields.routingKey](JSON.parse(message.content));
     // Handing a letter to the post takes a moment.
     setTimeout(() => {
-      if (stopping) return;
+      if (stopping || !open) return;
       console.log(`INFO sent: ${letter}`);
       channel.ack(message);
     }, 5 + Math.random() * 25);
   });
   console.log("INFO pen and paper ready");
   await closed;
+  stop = () => process.exit(0);
 }
 
 (async () => {

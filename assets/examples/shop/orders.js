@@ -11,6 +11,11 @@ const PAYMENT_MS = 8000;
 
 const orders = new Map();
 let stopping = false;
+let stop = () => process.exit(0);
+process.on("SIGTERM", () => {
+  stopping = true;
+  stop();
+});
 
 /** One line of JSON a log record; reactor reads level, msg and trace_id. */
 function log(level, msg, call, fields = {}) {
@@ -128,16 +133,16 @@ async function serve() {
   let current = Promise.resolve();
   const { consumerTag } = await channel.consume("orders", (call) => {
     if (call === null) connection.close();
-    else current = handle(call, { channel, caller });
+    else current = handle(call, { channel, caller }).catch((error) => log("error", `not answered: ${error.message}`, call));
   });
   log("info", "taking orders");
-  process.once("SIGTERM", async () => {
-    stopping = true;
+  stop = async () => {
     await channel.cancel(consumerTag);
     await current; // the order at hand is finished first
     await connection.close();
-  });
+  };
   await closed;
+  stop = () => process.exit(0);
 }
 
 async function handle(call, bus) {
