@@ -9,6 +9,7 @@ mod cli_config;
 mod cli_up;
 mod doors;
 mod examples;
+mod first_answer;
 mod snippets;
 mod supervisor_process;
 mod supervisor_up;
