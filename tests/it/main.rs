@@ -2,7 +2,9 @@
 
 mod api_access;
 mod api_broker;
+mod api_document;
 mod api_hostile;
+mod api_live;
 mod api_ui;
 mod cli_commands;
 mod cli_config;
@@ -10,6 +12,7 @@ mod cli_up;
 mod doors;
 mod examples;
 mod first_answer;
+mod schema;
 mod snippets;
 mod supervisor_process;
 mod supervisor_up;

@@ -32,7 +32,7 @@ use tokio::sync::watch;
 /// Rows of one delta at most; what is older is skipped and counted.
 pub const ROWS_PER_DELTA_MAX: usize = 500;
 /// Bytes of rows in one delta at most, save that there is always one row.
-pub const DELTA_BYTES_MAX: usize = 1024 * 1024;
+pub const DELTA_BYTES_MAX: usize = 256 * 1024;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
