@@ -217,6 +217,11 @@ impl Telemetry {
         }
     }
 
+    /// Wall time by the engine's clock.
+    pub fn now_ns(&self) -> u64 {
+        self.clock.unix_nanos()
+    }
+
     /// Once a second, from the sampler.
     pub fn sample(&self, sample: TrafficSample) {
         let now_ns = self.clock.unix_nanos();
