@@ -3,7 +3,8 @@
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { get, problemFrom } from "../api/client";
-import type { Problem, Series, SeriesAnswer } from "../api/types";
+import type { Instrument, Problem, Series, SeriesAnswer } from "../api/types";
+import { serverNowUs } from "../live/feed";
 import { usePaused } from "../live/hooks";
 import type { ChartData, ChartSeries } from "../parts/chart";
 import { useRange } from "./useRange";
@@ -23,7 +24,22 @@ export interface SeriesResult {
 
 export const POINTS = 180;
 
-export function useSeries(wish: SeriesWish, enabled = true): SeriesResult {
+/** Names of the instruments that exist: one that has no point yet is not asked for. */
+export function useInstruments(): { list: readonly Instrument[]; names: ReadonlySet<string> } {
+  const { data } = useQuery({
+    queryKey: ["instruments"],
+    queryFn: ({ signal }) => get<Instrument[]>("metrics", {}, signal),
+    refetchInterval: 10_000,
+    placeholderData: keepPreviousData,
+  });
+  const list = data ?? NO_INSTRUMENTS;
+  const names = useMemo(() => new Set(list.map((i) => i.name)), [list]);
+  return { list, names };
+}
+const NO_INSTRUMENTS: readonly Instrument[] = [];
+
+export function useSeries(wish: SeriesWish): SeriesResult {
+  const { names } = useInstruments();
   const { span } = useRange();
   const paused = usePaused();
   const seconds = Math.max(1, Math.round((span.to_us - span.from_us) / 1e6));
@@ -39,7 +55,7 @@ export function useSeries(wish: SeriesWish, enabled = true): SeriesResult {
       ),
     refetchInterval: span.live && !paused.has("key") ? Math.min(15_000, step * 1000) : false,
     placeholderData: keepPreviousData,
-    enabled,
+    enabled: names.has(wish.name),
   });
   return { answer: data ?? null, problem: error ? problemFrom(error) : null };
 }
@@ -68,11 +84,22 @@ export function useChartData(
       span: axis,
       from_us: frame?.from_us ?? span.from_us,
       bucket_us: frame?.bucket_us ?? 1e6,
-      series: lines.map((l) => ({ ...l, values: l.values ?? [] })),
+      series: lines.map((l) => ({ ...l, values: closed(l.values ?? [], frame, span.live) })),
       markers,
       gaps,
     };
   }, [frame, lines, span, markers, gaps]);
+}
+
+/** The bucket that is still filling says too little: while live it is left open. */
+export function closed(
+  values: readonly (number | null)[],
+  frame: { from_us: number; bucket_us: number } | null,
+  live: boolean,
+): readonly (number | null)[] {
+  if (!live || !frame || values.length === 0) return values;
+  const end = frame.from_us + values.length * frame.bucket_us;
+  return end > serverNowUs() ? [...values.slice(0, -1), null] : values;
 }
 
 /** One value a bucket of all series together. */

@@ -133,8 +133,7 @@ function labelTexts(e: MapEdge): { text: string; tone: string }[] {
   const out = [{ text: rateGlued(e.rate), tone: e.tone === "warn" ? "var(--warn)" : "var(--text-2)" }];
   if (e.error_share > 0)
     out.push({ text: share(e.error_share), tone: e.tone === "err" ? "var(--err)" : "var(--text-2)" });
-  if (e.p95_ns !== null)
-    out.push({ text: durationShort(e.p95_ns), tone: e.tone === "warn" ? "var(--warn)" : "var(--text-2)" });
+  if (e.p95_ns) out.push({ text: durationShort(e.p95_ns), tone: e.tone === "warn" ? "var(--warn)" : "var(--text-2)" });
   return out;
 }
 /** Everything first, then without the duration, then the rate alone. */

@@ -13,6 +13,7 @@ import "./overview.css";
 import { Bands } from "./Bands";
 import { EmptyOverview } from "./EmptyOverview";
 import { MapView } from "./MapView";
+import { arrange, type Columns } from "./mapArrange";
 import { groupMap } from "./mapGroups";
 import { NodePanel } from "./NodePanel";
 import { needsAttention, ServiceList } from "./ServiceList";
@@ -53,6 +54,13 @@ export function OverviewPage() {
   );
 }
 
+const columns = new Map<string, Columns>();
+function columnsOf(space: string): Columns {
+  const known = columns.get(space) ?? new Map();
+  columns.set(space, known);
+  return known;
+}
+
 function ofSpace(map: TrafficMap, space: string): TrafficMap {
   const here = (n: MapNode) => {
     const m = /^(?:service|queue):(\S*) /.exec(n.id);
@@ -68,7 +76,7 @@ function Full({ space, services }: { space: string; services: readonly Service[]
   const { view, node, open } = useSearch({ from: "/" });
   const navigate = useNavigate({ from: "/" });
   const { map, groups } = useMemo(
-    () => groupMap(ofSpace(whole, space), new Set(open?.split(",") ?? [])),
+    () => groupMap(arrange(ofSpace(whole, space), columnsOf(space)), new Set(open?.split(",") ?? [])),
     [whole, space, open],
   );
   const show = (id: string | undefined) => void navigate({ search: (s) => ({ ...s, node: id }) });

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import type { MapEdge, MapNode, TrafficMap } from "../../api/types";
+import { arrange } from "./mapArrange";
 import { beadGap, edgeWidth, placeLabels, routeAll } from "./mapEdges";
 import { groupMap, NODES_MAX, pathsThrough } from "./mapGroups";
 import { type Box, layOut, placeAll, placeMore } from "./mapLayout";
@@ -197,4 +198,41 @@ test("the tree shows every node once, under what leads to it", () => {
   expect(rows[0]?.node.id).toBe("gateway");
   expect(depth).toMatchObject({ catalog: 1, orders: 1, payments: 2, "worker.orders": 2, worker: 3 });
   expect(new Set(rows.map((r) => r.node.id)).size).toBe(rows.length);
+});
+
+test("services behind others stand behind the queues and stay there when their edges go", () => {
+  const nodes = [
+    node("gateway", 1, "gateway"),
+    node("orders", 2),
+    node("payments", 2),
+    node("worker", 2),
+    node("idle", 2),
+    node("worker.orders", 3, "queue"),
+  ];
+  const edges = [
+    edge("gateway", "orders"),
+    edge("orders", "payments"),
+    edge("orders", "worker.orders"),
+    edge("worker.orders", "worker"),
+  ];
+  const known = new Map();
+  const columns = (map: TrafficMap) => Object.fromEntries(map.nodes.map((n) => [n.id, n.column]));
+  expect(columns(arrange({ nodes, edges }, known))).toEqual({
+    gateway: 1,
+    orders: 2,
+    payments: 4,
+    worker: 4,
+    idle: 2,
+    "worker.orders": 3,
+  });
+  expect(columns(arrange({ nodes, edges: [] }, known))).toMatchObject({ payments: 4, worker: 4, orders: 2 });
+});
+
+test("the queue of a direct call is told by the call's own edge until it needs a look", () => {
+  const nodes = [node("gateway", 1, "gateway"), node("orders", 2), node("q", 3, "queue"), node("events", 3, "queue")];
+  const edges = [edge("gateway", "orders"), edge("q", "orders"), edge("orders", "events")];
+  const ids = (map: TrafficMap) => map.nodes.map((n) => n.id);
+  expect(ids(arrange({ nodes, edges }, new Map()))).toEqual(["gateway", "orders", "events"]);
+  const growing = nodes.map((n) => (n.id === "q" ? { ...n, tone: "warn" as const } : n));
+  expect(ids(arrange({ nodes: growing, edges }, new Map()))).toContain("q");
 });

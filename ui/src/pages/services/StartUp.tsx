@@ -3,6 +3,7 @@
 import { useMemo } from "react";
 import { useHappenings } from "../../live/happenings";
 import { useSlot } from "../../live/slots";
+import { axisDuration } from "../../parts/axis";
 import { clock, duration } from "../../parts/format";
 import { slotColour } from "../../parts/marks";
 import { axisSteps, type StartBar, type Startup, startupOf } from "./startup";
@@ -47,7 +48,7 @@ export function StartUp({ startup, width }: { startup: Startup; width: number })
                 stroke={s === 0 ? "var(--line-2)" : "var(--chart-grid)"}
               />
               <text x={x(from_us + s * 1e6)} y="13" textAnchor="middle" fontSize="11" fill="var(--text-3)">
-                {s === 0 ? "0" : duration(s * 1e9).replace(/\.?0+ /, " ")}
+                {s === 0 ? "0" : axisDuration(s * 1e9)}
               </text>
             </g>
           ))}
