@@ -432,3 +432,16 @@ export interface Problem {
   /** Offset of the offending character in a query. */
   position?: number;
 }
+
+// GET /api/v1/traces/scatter?query=&from_us=&to_us=&points=
+export interface ScatterPoint {
+  trace_id: string;
+  started_us: Micros;
+  duration_ns: Nanos;
+  failed: boolean;
+  open: boolean;
+}
+export interface Scatter {
+  points: ScatterPoint[];
+  matched: number;
+}
