@@ -130,7 +130,7 @@ impl Supervisor {
                 Command::Stop => Order::Stop,
                 Command::Restart => Order::Restart,
             };
-            if !slot.order(order) {
+            if !slot.command(order) {
                 let what = format!("{} has too many commands waiting", slot.name);
                 return Err(Refusal::new(RefusalKind::Exhausted, what).hint("Wait until it has carried them out."));
             }

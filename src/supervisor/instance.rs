@@ -25,14 +25,15 @@ use crate::model::service_spec::{Port, Probe, ServiceSpec};
 use crate::registry::{InstanceId, NewInstance, Registry};
 use std::ffi::OsString;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::process::{ChildStderr, ChildStdout};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
-/// Orders that wait for one instance; beyond it they are refused.
-const ORDERS_MAX: usize = 64;
+/// Commands that wait for one instance; beyond it they are refused. Orders that follow from definitions are always taken.
+const COMMANDS_MAX: usize = 64;
 /// After the last process is gone its pipes are at their end; the reader gets this long to say so.
 const LAST_LINES_WAIT: Duration = Duration::from_millis(500);
 
@@ -66,7 +67,8 @@ pub struct Slot {
     pub service: ServiceName,
     pub name: InstanceName,
     pub console: Arc<Console>,
-    orders: mpsc::Sender<Order>,
+    orders: mpsc::UnboundedSender<Order>,
+    orders_waiting: AtomicUsize,
     shown: Mutex<Shown>,
 }
 
@@ -83,7 +85,7 @@ impl Slot {
     /// Starts the task of instance `number` (from 1) of a service.
     pub fn open(shared: &Arc<Shared>, spec: ServiceSpec, number: u32) -> Arc<Slot> {
         let name: InstanceName = format!("{}-{number}", spec.name).into();
-        let (orders, inbox) = mpsc::channel(ORDERS_MAX);
+        let (orders, inbox) = mpsc::unbounded_channel();
         let console = Arc::new(Console::new(CONSOLE_BYTES_MAX));
         let view = InstanceView {
             name: name.clone(),
@@ -102,24 +104,34 @@ impl Slot {
             last_line: None,
         };
         let shown = Mutex::new(Shown { view, env: Vec::new(), guard_pid: None, hidden: false });
-        let slot = Arc::new(Slot { service: spec.name.clone(), name, console, orders, shown });
+        let slot =
+            Arc::new(Slot { service: spec.name.clone(), name, console, orders, orders_waiting: AtomicUsize::new(0), shown });
         let worker = Worker::new(shared.clone(), slot.clone(), spec);
         shared.tasks.spawn("instance", worker.run(inbox));
         slot
     }
 
-    /// Whether the order was taken; it is not while too many wait.
-    pub fn order(&self, order: Order) -> bool {
-        self.orders.try_send(order).is_ok()
+    /// What a person asked for. Whether it was taken; it is not while too many wait.
+    pub fn command(&self, order: Order) -> bool {
+        let taken = self.orders_waiting.load(Ordering::Relaxed) < COMMANDS_MAX;
+        if taken {
+            self.order(order);
+        }
+        taken
+    }
+
+    /// An instance that was closed takes no more orders and needs none.
+    pub fn order(&self, order: Order) {
+        self.orders_waiting.fetch_add(1, Ordering::Relaxed);
+        let _ = self.orders.send(order);
     }
 
     /// Stops it and waits until nothing of it runs.
     pub async fn close(&self) {
         let (done, closed) = oneshot::channel();
-        if self.orders.send(Order::Close(done)).await.is_ok() {
-            // An error means that its task is gone, and with it the process.
-            let _ = closed.await;
-        }
+        self.order(Order::Close(done));
+        // An error means that its task is gone, and with it the process.
+        let _ = closed.await;
     }
 
     pub fn view(&self) -> Option<InstanceView> {
@@ -199,7 +211,7 @@ impl Worker {
         }
     }
 
-    async fn run(mut self, mut orders: mpsc::Receiver<Order>) {
+    async fn run(mut self, mut orders: mpsc::UnboundedReceiver<Order>) {
         let (probe_answers, mut answers) = mpsc::channel(4);
         self.probe_answers = probe_answers;
         let mut board = self.shared.board.changes();
@@ -239,6 +251,7 @@ impl Worker {
     }
 
     fn take(&mut self, order: Order) {
+        self.slot.orders_waiting.fetch_sub(1, Ordering::Relaxed);
         match order {
             Order::Start => self.give(Input::Start),
             Order::Stop => self.give(Input::Stop),

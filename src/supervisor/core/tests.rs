@@ -411,6 +411,7 @@ proptest! {
             if overdue {
                 let effects = bench.give(Input::Timer);
                 world.take(effects);
+                prop_assert!(bench.core.deadline().is_none_or(|at| at > bench.now), "a timer that is always due is a busy loop");
             }
         }
         let effects = bench.give(Input::Stop);
