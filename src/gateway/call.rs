@@ -3,9 +3,9 @@
 use super::body::{self, RequestBody};
 use super::bus_reply::{InCall, Mailbox, Next, Parts};
 use super::call_body::{self, BodyRefused};
-use super::engine::{Answer, Gateway};
+use super::engine::{Answer, Gateway, Tries};
 use super::exchange::Exchange;
-use super::hold::{Hold, is_recent};
+use super::hold::is_recent;
 use super::inbound::Inbound;
 use super::path::{self, ServicePath};
 use super::problem::Problem;
@@ -45,8 +45,9 @@ impl Gateway {
         exchange: &mut Exchange,
         inbound: &Inbound,
         body: RequestBody,
-        sees_all: bool,
+        tries: Tries,
     ) -> Result<Answer, Problem> {
+        let Tries { mut hold, sees_all } = tries;
         let service = ServicePath::of(inbound.path()).map(|path| path.service.into_owned()).unwrap_or_default();
         exchange.guess(&service);
         if inbound.switch.is_some() {
@@ -66,14 +67,13 @@ impl Gateway {
             deadline_at: self.clock().now() + limit,
             limit,
         };
-        let mut hold = Hold::new(self.clock().clone(), self.config.hold);
         let mut changes = self.matcher.changes();
         loop {
             let failed = match self.attempt(exchange, &mut asked).await? {
                 Try::Answered(answer) => return Ok(answer),
                 Try::Failed(failed) => failed,
             };
-            if !(self.may_return(&failed, &asked.service) && hold.wait(&mut changes).await) {
+            if !(self.may_be_restarting(&failed, &asked.service) && hold.wait(&mut changes).await) {
                 return Err(self.call_problem(exchange, failed, inbound.path(), sees_all));
             }
         }
@@ -96,7 +96,7 @@ impl Gateway {
     }
 
     /// Whether a failure may be a restart that is worth waiting for.
-    fn may_return(&self, failed: &CallFailure, service: &str) -> bool {
+    fn may_be_restarting(&self, failed: &CallFailure, service: &str) -> bool {
         let seen = match failed {
             CallFailure::NoConsumer { last_seen, .. } => last_seen.is_some_and(is_recent),
             CallFailure::Unbound { .. } | CallFailure::NoSuchVersion { .. } => false,
@@ -106,7 +106,7 @@ impl Gateway {
             | CallFailure::FrameTooSmall { .. }
             | CallFailure::Stalled { .. } => return false,
         };
-        seen || self.left_recently(service)
+        seen || self.may_return(service)
     }
 
     fn call_problem(&self, exchange: &mut Exchange, failed: CallFailure, path: &str, sees_all: bool) -> Problem {
@@ -122,8 +122,17 @@ impl Gateway {
             exchange.serve(service, &format!("/{service}"));
         }
         match failed {
-            CallFailure::Unbound { .. } => failure::unbound(path, sees_all.then(|| self.attached())),
+            CallFailure::Unbound { .. } => self.nobody(path, sees_all),
             failed => failure::of_call(failed, path, sees_all),
+        }
+    }
+
+    /// Nothing is bound: either nothing of that name exists, or reactor runs it and it is not there yet.
+    fn nobody(&self, path: &str, sees_all: bool) -> Problem {
+        let service = ServicePath::of(path).map(|path| path.service.into_owned()).unwrap_or_default();
+        match self.matcher.table().supervised(&service) {
+            Some(state) => failure::not_ready(&service, state),
+            None => failure::unbound(path, sees_all.then(|| self.attached())),
         }
     }
 
@@ -161,6 +170,13 @@ impl Gateway {
         let next = tokio::time::timeout(left, in_call.next()).await;
         let delivered = in_call.delivered();
         let service = delivered.as_ref().map_or(asked.service.as_str(), |delivered| &*delivered.service);
+        if delivered.is_none()
+            && matches!(next, Ok(Next::Part(_)))
+            && self.bus.attached(&self.config.space).contains(&asked.service)
+        {
+            // The reply was faster than the news of the delivery.
+            exchange.serve(service, &format!("/{service}"));
+        }
         if let Some(delivered) = &delivered {
             let route = if *delivered.service == *asked.service { format!("/{service}") } else { "/".to_owned() };
             exchange.serve(service, &route);

@@ -5,6 +5,8 @@ use super::bus_reply::Parts;
 use super::call_body::Budget;
 use super::config::GatewayConfig;
 use super::exchange::{Asked, Exchange, Recorder, recorded};
+use super::failure;
+use super::hold::{self, Hold};
 use super::hygiene;
 use super::inbound::{self, Admitted, Inbound};
 use super::matcher::{Choice, Matcher};
@@ -14,7 +16,6 @@ use super::proxy::UpstreamBody;
 use super::stats::{Stats, StatsSnapshot, caller_of};
 use super::upgrade::Tunnel;
 use super::upstream::{Dialler, UpstreamStats};
-use super::{failure, hold};
 use crate::kernel::task::Tasks;
 use crate::kernel::{Clock, Drain};
 use crate::model::call::CallBus;
@@ -195,18 +196,29 @@ impl Gateway {
         if inbound.path() == "/.reactor" || inbound.path().starts_with("/.reactor/") {
             return Err(failure::reserved(inbound.path()));
         }
-        let Some(path) = ServicePath::of(inbound.path()) else { return self.call(exchange, &inbound, body, sees_all).await };
-        let over_http = match self.resolve(&path) {
-            Resolved::OnBus => false,
-            Resolved::Http(Choice::NotReady(_)) => {
-                !self.bus.attached(&self.config.space).iter().any(|name| *name == path.service)
-            }
-            Resolved::Http(_) => true,
-        };
-        if over_http {
-            self.proxy(exchange, inbound, body, sees_all).await
+        let mut hold = Hold::new(self.clock().clone(), self.config.hold);
+        if self.leads_to_http(&inbound, &mut hold).await {
+            self.proxy(exchange, inbound, body, Tries { hold, sees_all }).await
         } else {
-            self.call(exchange, &inbound, body, sees_all).await
+            self.call(exchange, &inbound, body, Tries { hold, sees_all }).await
+        }
+    }
+
+    /// Whether an HTTP service answers; if nobody does, but somebody may in a moment, waits to see who.
+    async fn leads_to_http(&self, inbound: &Inbound, hold: &mut Hold) -> bool {
+        let Some(path) = ServicePath::of(inbound.path()) else { return false };
+        let is_on_bus = || self.bus.attached(&self.config.space).iter().any(|name| *name == path.service);
+        let mut changes = self.matcher.changes();
+        loop {
+            match self.resolve(&path) {
+                Resolved::Http(Choice::NotReady(_)) => return !is_on_bus(),
+                Resolved::Http(_) => return true,
+                Resolved::OnBus if !self.may_return(&path.service) || is_on_bus() => return false,
+                Resolved::OnBus => {}
+            }
+            if !hold.wait(&mut changes).await {
+                return false;
+            }
         }
     }
 
@@ -218,10 +230,11 @@ impl Gateway {
         }
     }
 
-    /// Whether a service may just be restarting.
-    pub(super) fn left_recently(&self, service: &str) -> bool {
-        let lost_at = self.matcher.table().lost_at(service);
-        lost_at.is_some_and(|at| hold::is_recent(self.recorder.clock.now().since(at)))
+    /// Whether a service that is not there may just be (re)starting.
+    pub(super) fn may_return(&self, service: &str) -> bool {
+        let table = self.matcher.table();
+        let left_recently = table.lost_at(service).is_some_and(|at| hold::is_recent(self.recorder.clock.now().since(at)));
+        left_recently || table.supervised(service) == Some(InstanceState::Starting)
     }
 
     /// Everything that is attached, over the bus or HTTP.
@@ -234,6 +247,12 @@ impl Gateway {
     }
 }
 
+/// What a request may spend on reaching its service, and what its client may learn of others.
+pub(super) struct Tries {
+    pub(super) hold: Hold,
+    pub(super) sees_all: bool,
+}
+
 pub(super) enum Resolved {
     Http(Choice),
     OnBus,
@@ -244,9 +263,4 @@ fn asked_gateway() -> Response<GatewayBody> {
     *response.status_mut() = StatusCode::NO_CONTENT;
     response.headers_mut().insert(header::ALLOW, inbound::allow());
     response
-}
-
-/// Whether a service in this state will be ready by itself.
-pub(super) fn is_coming(state: InstanceState) -> bool {
-    state == InstanceState::Starting
 }

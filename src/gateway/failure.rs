@@ -104,7 +104,10 @@ pub(super) fn not_ready(service: &str, state: InstanceState) -> Problem {
         InstanceState::Starting => ("is starting", "Wait until its readiness probe succeeds, and repeat."),
         InstanceState::Failing => ("does not stay up", "Look into its console in the dashboard for the error it exits with."),
         InstanceState::Stopped | InstanceState::Stopping => ("is stopped", "Start it in the dashboard or with the API."),
-        InstanceState::Ready | InstanceState::Degraded | InstanceState::Detached => ("has no ready instance", "Repeat shortly."),
+        InstanceState::Ready | InstanceState::Degraded | InstanceState::Detached => (
+            "runs, but neither listens on its PORT nor consumes calls",
+            "Let it listen on the port in `PORT`, or bind a queue to `reactor.call` and consume it.",
+        ),
     };
     unavailable("not-ready", "The service is not ready").detail(format!("{service} {detail}")).next(next)
 }

@@ -4,7 +4,7 @@
 use super::path::Wanted;
 use super::upstream::Endpoint;
 use crate::kernel::{Clock, Instant};
-use crate::model::service::InstanceState;
+use crate::model::service::{InstanceState, Source};
 use crate::registry::{Instance, InstanceId, Registry, Snapshot};
 use arc_swap::ArcSwap;
 use std::collections::{BTreeSet, HashMap};
@@ -80,6 +80,8 @@ pub(super) struct Table {
     http: HashMap<Arc<str>, HttpService>,
     /// Services with an instance that can be asked, over HTTP or the bus.
     present: BTreeSet<Arc<str>>,
+    /// Services that reactor runs, with the best state of their instances, whether or not they can be asked.
+    supervised: HashMap<Arc<str>, InstanceState>,
     /// When services that can no longer be asked last could.
     lost: HashMap<Arc<str>, Instant>,
 }
@@ -96,6 +98,11 @@ impl Table {
         self.http.keys().map(|name| &**name)
     }
 
+    /// The best state of a service that reactor runs.
+    pub(super) fn supervised(&self, service: &str) -> Option<InstanceState> {
+        self.supervised.get(service).copied()
+    }
+
     /// When the last instance of `service` left, if none has come back.
     pub(super) fn lost_at(&self, service: &str) -> Option<Instant> {
         self.lost.get(service).copied()
@@ -110,8 +117,12 @@ impl Table {
             .collect();
         let mut table = Table { of: snapshot.clone(), lost: before.lost.clone(), ..Table::default() };
         for instance in snapshot.instances().filter(|instance| &*instance.space == space) {
-            if is_usable(instance.state) {
+            if is_usable(instance.state) && (instance.http.is_some() || instance.attached > 0) {
                 table.present.insert(instance.service.shared());
+            }
+            if instance.source == Source::Supervised {
+                let best = table.supervised.entry(instance.service.shared()).or_insert(instance.state);
+                *best = (*best).min(instance.state);
             }
             if let Some(member) = member_of(instance, &known) {
                 let service = table.http.entry(instance.service.shared()).or_default();
@@ -181,7 +192,7 @@ impl Matcher {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::service::{ServiceName, Source};
+    use crate::model::service::ServiceName;
     use crate::registry::NewInstance;
     use std::time::Duration;
 
@@ -200,7 +211,11 @@ mod tests {
 
     impl World {
         fn add(&self, service: &str, port: u16, version: Option<u32>, state: InstanceState) -> InstanceId {
-            self.registry.add(NewInstance {
+            self.registry.add(self.new_instance(service, port, version, state))
+        }
+
+        fn new_instance(&self, service: &str, port: u16, version: Option<u32>, state: InstanceState) -> NewInstance {
+            NewInstance {
                 space: Arc::from("/"),
                 service: ServiceName::new(service).expect("a service name"),
                 name: Arc::from(format!("{service}-{port}")),
@@ -211,7 +226,7 @@ mod tests {
                 version,
                 pid: None,
                 language: None,
-            })
+            }
         }
 
         fn ports(&self, service: &str, wanted: Wanted) -> Vec<u16> {
@@ -279,16 +294,27 @@ mod tests {
     #[test]
     fn a_lost_service_is_remembered_until_it_is_back() {
         let world = world();
-        let id = world.add("a", 0, None, InstanceState::Ready);
+        let attach = || world.registry.attach(world.new_instance("a", 0, None, InstanceState::Ready));
+        let id = attach();
         assert_eq!(world.matcher.table().lost_at("a"), None);
         world.clock.advance(Duration::from_secs(3));
-        world.registry.remove(id);
+        world.registry.detach(id);
         let at = world.matcher.table().lost_at("a").expect("lost");
         assert_eq!(at.since(Instant::ZERO), Duration::from_secs(3));
         world.clock.advance(Duration::from_secs(1));
         world.add("b", 1, None, InstanceState::Ready);
         assert_eq!(world.matcher.table().lost_at("a"), Some(at), "other changes do not renew it");
-        world.add("a", 0, None, InstanceState::Ready);
+        attach();
         assert_eq!(world.matcher.table().lost_at("a"), None);
+    }
+
+    #[test]
+    fn a_process_that_neither_listens_nor_consumes_is_known_but_not_there() {
+        let world = world();
+        world.add("a", 0, None, InstanceState::Starting);
+        world.add("a", 0, None, InstanceState::Ready);
+        let table = world.matcher.table();
+        assert!(table.http("a").is_none() && table.present.is_empty());
+        assert_eq!(table.supervised("a"), Some(InstanceState::Ready));
     }
 }

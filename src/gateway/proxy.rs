@@ -2,9 +2,8 @@
 
 use super::balance;
 use super::body::{BodyCut, BodyWatch, PassedOn, RequestBody};
-use super::engine::{Answer, Gateway, Resolved, is_coming};
+use super::engine::{Answer, Gateway, Resolved, Tries};
 use super::exchange::Exchange;
-use super::hold::Hold;
 use super::inbound::{Inbound, Switch};
 use super::matcher::Choice;
 use super::path::{ServicePath, Wanted};
@@ -57,8 +56,9 @@ impl Gateway {
         exchange: &mut Exchange,
         mut inbound: Inbound,
         body: RequestBody,
-        sees_all: bool,
+        tries: Tries,
     ) -> Result<Answer, Problem> {
+        let Tries { mut hold, sees_all } = tries;
         hygiene::strip_internal(&mut inbound.headers, false);
         let switch = inbound.switch.take();
         let original = inbound.path().to_owned();
@@ -70,7 +70,6 @@ impl Gateway {
         let prefix = (!keep_prefix).then(|| (path.prefix(declares_versions), path.rest(declares_versions)));
         let mut request = outbound(inbound, prefix, switch.as_ref().map(|(switch, _)| switch), body)?;
 
-        let mut hold = Hold::new(self.clock().clone(), self.config.hold);
         let mut changes = self.matcher.changes();
         let (mut tried, mut refusal): (Vec<Arc<Endpoint>>, Option<Problem>) = (Vec::new(), None);
         loop {
@@ -115,14 +114,14 @@ impl Gateway {
         match (self.resolve(path), path.wanted()) {
             (Resolved::Http(Choice::Endpoints(endpoints)), _) => Candidates::Ready(endpoints),
             (Resolved::Http(Choice::NotReady(state)), _) => {
-                Candidates::Away(failure::not_ready(service, state), is_coming(state) || self.left_recently(service))
+                Candidates::Away(failure::not_ready(service, state), self.may_return(service))
             }
             (Resolved::Http(Choice::NoSuchVersion(versions)), Wanted::Exactly(version)) => {
                 Candidates::None(failure::no_such_version(service, version, &versions, sees_all))
             }
             (Resolved::Http(Choice::NoSuchVersion(_)) | Resolved::OnBus, _) => {
                 let problem = failure::unbound(&format!("/{service}"), sees_all.then(|| self.attached()));
-                Candidates::Away(problem, self.left_recently(service))
+                Candidates::Away(problem, self.may_return(service))
             }
         }
     }

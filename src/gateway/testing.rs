@@ -114,6 +114,16 @@ pub(crate) fn gateway(bus: Arc<FakeBus>, adjust: impl FnOnce(&mut GatewayConfig)
 impl TestGateway {
     /// Registers an instance that answers HTTP.
     pub(crate) fn add(&self, service: &str, http: SocketAddr, adjust: impl FnOnce(&mut NewInstance)) -> InstanceId {
+        self.registry.add(self.instance(service, http, adjust))
+    }
+
+    /// Attaches a connection that consumes calls.
+    pub(crate) fn attach(&self, service: &str) -> InstanceId {
+        let on_bus = |instance: &mut NewInstance| (instance.http, instance.source) = (None, Source::Amqp);
+        self.registry.attach(self.instance(service, ([127, 0, 0, 1], 9).into(), on_bus))
+    }
+
+    fn instance(&self, service: &str, http: SocketAddr, adjust: impl FnOnce(&mut NewInstance)) -> NewInstance {
         let mut instance = NewInstance {
             space: Arc::from("/"),
             service: ServiceName::new(service).expect("a service name"),
@@ -127,6 +137,6 @@ impl TestGateway {
             language: None,
         };
         adjust(&mut instance);
-        self.registry.add(instance)
+        instance
     }
 }

@@ -3,6 +3,7 @@
 use super::*;
 use crate::gateway::testing::{Script, part, status};
 use crate::model::call::{CallEvent, CallFailure};
+use crate::model::service::InstanceState;
 use crate::model::table::Table;
 use std::time::Duration;
 
@@ -122,10 +123,22 @@ async fn a_service_whose_bindings_went_with_it_is_waited_for_too() {
         }
     });
     let gateway = plain(&bus);
-    let id = gateway.add("greeter", ([127, 0, 0, 1], 9).into(), |instance| instance.http = None);
+    let id = gateway.attach("greeter");
     gateway.gateway.attached();
-    gateway.registry.remove(id);
+    gateway.registry.detach(id);
     assert_eq!(gateway.send(get("/greeter"), "").await.text(), "back");
+}
+
+#[tokio::test]
+async fn a_service_that_reactor_runs_is_503_and_not_404_while_it_is_not_there() {
+    let gateway = plain(&refusing(CallFailure::Unbound { attached: Vec::new() }));
+    for (state, words) in [(InstanceState::Failing, "does not stay up"), (InstanceState::Ready, "neither listens")] {
+        let id = gateway.add("greeter", ([127, 0, 0, 1], 9).into(), |instance| (instance.http, instance.state) = (None, state));
+        let answered = gateway.send(get("/greeter"), "").await;
+        assert_eq!(answered.status, StatusCode::SERVICE_UNAVAILABLE);
+        assert!(answered.text().contains(words), "{}", answered.text());
+        gateway.registry.remove(id);
+    }
 }
 
 #[tokio::test]
