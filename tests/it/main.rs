@@ -12,6 +12,8 @@ mod cli_up;
 mod doors;
 mod examples;
 mod first_answer;
+mod gateway_bus;
+mod gateway_http;
 mod schema;
 mod snippets;
 mod supervisor_process;
