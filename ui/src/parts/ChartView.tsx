@@ -11,6 +11,8 @@ interface ChartViewProps extends Omit<ChartOptions, "onBrush" | "onCursor"> {
   height: 83 | 118 | 156 | 240;
   /** What stands at the right of the head for a bucket; the newest known one when there is no cursor. */
   value: (index: number) => ReactNode;
+  /** The bucket under the shared cursor, for whatever stands beside the chart. */
+  onIndex?: (index: number | null) => void;
   /** For screen readers; the name is used otherwise. */
   label?: string;
 }
@@ -21,7 +23,7 @@ function newestIndex(data: ChartData): number {
   return length - 1;
 }
 
-export function ChartView({ name, data, height, value, label, ...options }: ChartViewProps) {
+export function ChartView({ name, data, height, value, label, onIndex, ...options }: ChartViewProps) {
   const host = useRef<HTMLDivElement>(null);
   const chart = useRef<Chart | null>(null);
   const [index, setIndex] = useState<number | null>(null);
@@ -29,7 +31,10 @@ export function ChartView({ name, data, height, value, label, ...options }: Char
   const navigate = useNavigate();
   const full: ChartOptions = {
     ...options,
-    onCursor: setIndex,
+    onCursor: (at) => {
+      setIndex(at);
+      onIndex?.(at);
+    },
     onBrush: (from, to) =>
       void navigate({
         to: ".",

@@ -2,7 +2,7 @@ import { text } from "../../query/search";
 
 export interface MetricsSearch {
   q?: string | undefined;
-  /** Instruments on the board, comma separated. */
+  /** The board's cards, see board.ts; absent until the reader chose, `none` when emptied. */
   show?: string | undefined;
 }
 export const readMetricsSearch = (raw: Record<string, unknown>): MetricsSearch => ({
