@@ -90,6 +90,7 @@ export class StateFeed<T> extends Subscription<StateView<T>> {
 export class RowsFeed<T> extends Subscription<RowsView> {
   private cache = new Map<number, Entry<T>>();
   private token = 0;
+  private followed = 0;
   private asked: { from: number; to: number } | null = null;
 
   constructor(
@@ -118,6 +119,9 @@ export class RowsFeed<T> extends Subscription<RowsView> {
   }
   /** Follow the live end: the newest `count` entries come with every notice. Zero stops. */
   follow(count: number): void {
+    // Said again it would only wake the worker, whose notice would say it again.
+    if (count === this.followed) return;
+    this.followed = count;
     this.tell({ do: "tail", sub: this.id, count });
   }
   /** Rows loaded from the past, oldest first, to stand before the first. */

@@ -11,8 +11,8 @@ const TAIL = 60;
 /** Newest first. `total` counts everything kept by the page, to say how many there are. */
 export function useHappenings(limit: number): { rows: Happening[]; total: number; begun: boolean } {
   const [feed, view] = useRows<Happening>({ channel: "happenings", backfill: KEPT }, { capacity: KEPT });
+  useEffect(() => feed.follow(TAIL), [feed]);
   useEffect(() => {
-    feed.follow(TAIL);
     feed.want(view.next - limit, view.next);
   }, [feed, view, limit]);
   const rows: Happening[] = [];

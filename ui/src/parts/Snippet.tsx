@@ -45,7 +45,7 @@ export function Snippet({ snippets, chosen, choose, change }: SnippetProps) {
         <div ref={tabs} className="tabs" role="tablist" aria-label="Language" onKeyDown={move}>
           {snippets.map((s) => (
             <button
-              key={s.language}
+              key={s.title}
               type="button"
               role="tab"
               id={`snippet-${s.language}`}

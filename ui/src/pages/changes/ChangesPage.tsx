@@ -70,8 +70,8 @@ export function ChangesPage() {
   const [rows, setRows] = useState<Happening[]>([]);
   const nouns = useNouns();
   const columns = useMemo(() => columnsFor(nouns), [nouns]);
+  useEffect(() => feed.follow(60), [feed]);
   useEffect(() => {
-    feed.follow(60);
     feed.want(view.first, view.next);
     const all: Happening[] = [];
     for (let at = view.next - 1; at >= view.first; at -= 1) {

@@ -7,13 +7,13 @@ import type { Door, Happening, Service, Snippet as SnippetFile } from "../../api
 import { useHappenings } from "../../live/happenings";
 import { useChannel, useOverview } from "../../live/hooks";
 import { CopyButton } from "../../parts/CopyButton";
-import { clock, count, plural } from "../../parts/format";
+import { clock, plural } from "../../parts/format";
 import { glyphOf } from "../../parts/Happening";
 import { Glyph, StateMark } from "../../parts/marks";
 import { Fault, Outlines } from "../../parts/Region";
 import { Snippet, useSnippet } from "../../parts/Snippet";
 import "./empty.css";
-import { doorsByName, environment, portOf, publicUrl } from "./doors";
+import { doorsByName, environment, portOf, publicUrl, runCommand, served } from "./doors";
 import { WaitingMap } from "./WaitingMap";
 
 const NAME = "greeter";
@@ -28,7 +28,7 @@ export function EmptyOverview({ gateway }: { gateway: Service | undefined }) {
       <Lesson doors={doors} gateway={gateway} />
       <aside className="region line-left" aria-label="Noticed and doors">
         {noticed.length > 0 ? <Noticed rows={noticed} /> : null}
-        <Doors doors={doors} />
+        <Doors doors={doors.filter(served)} />
         <ShellBlock doors={doors} />
         <Foot />
       </aside>
@@ -60,8 +60,9 @@ function Lesson({ doors, gateway }: { doors: readonly Door[]; gateway: Service |
       )}
       {chosen ? (
         <ol className="steps">
-          <Step n={1} does="Run it" command={chosen.run} />
-          <Step n={2} does="Call it" command={call} />
+          <Step n={1} does="Install" command={chosen.install} />
+          <Step n={2} does={`Save as ${chosen.file.split("/").at(-1)}, run`} command={runCommand(chosen.run, doors)} />
+          <Step n={3} does="Call it" command={call} />
         </ol>
       ) : null}
       <WaitingMap gateway={gateway} name={NAME} />
@@ -137,7 +138,7 @@ export function Doors({ doors }: { doors: readonly Door[] }) {
 
 function DoorRow({ door }: { door: Door }) {
   const on = door.address !== null;
-  const failed = !on && door.state !== "off";
+  const failed = !on && served(door);
   return (
     <li title={`${door.speaks}${door.address ? `, ${door.address}` : ""}`}>
       <StateMark state={on ? "ready" : failed ? "failing" : "stopped"} />
@@ -181,12 +182,11 @@ function ShellBlock({ doors }: { doors: readonly Door[] }) {
 }
 
 function Foot() {
-  const { message_storage, telemetry } = useOverview();
+  const { message_storage } = useOverview();
   return (
     <p className="meta small foot">
       Keys: <kbd>?</kbd> all shortcuts, <kbd>Ctrl K</kbd> go anywhere.
       {message_storage === "memory" ? " Messages and telemetry are kept in memory, not on disk." : ""}
-      {telemetry && telemetry.logs.received > 0 ? ` ${count(telemetry.logs.received)} log records so far.` : ""}
     </p>
   );
 }

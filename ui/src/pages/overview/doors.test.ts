@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Door } from "../../api/types";
-import { doorsByName, environment, portOf, publicUrl } from "./doors";
+import { doorsByName, environment, portOf, publicUrl, runCommand, served } from "./doors";
 
 const door = (name: string, address: string | null): Door => ({
   name,
@@ -33,4 +33,17 @@ test("doors that are off stand last and have no port", () => {
   );
   expect(doors.map((d) => d.name)).toEqual(["http", "bus", "amqps"]);
   expect(portOf(doors, "amqps")).toBeNull();
+});
+
+test("a command says the address when the port is not the standard one", () => {
+  expect(runCommand("python3 greeter.py", [door("amqp", "127.0.0.1:5672")])).toBe("python3 greeter.py");
+  expect(runCommand("python3 greeter.py", [door("amqp", "127.0.0.1:15672")])).toBe(
+    "AMQP_URL=amqp://localhost:15672 python3 greeter.py",
+  );
+});
+
+test("a door that this version does not have is no fault, one that could not be opened is", () => {
+  expect(served({ ...door("redis", null), state: "not served by this version" })).toBe(false);
+  expect(served(door("amqps", null))).toBe(false);
+  expect(served({ ...door("http", null), state: "not permitted" })).toBe(true);
 });

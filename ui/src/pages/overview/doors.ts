@@ -24,6 +24,15 @@ export function publicUrl(doors: readonly Door[]): string {
   return port === null || port === 80 ? "http://localhost" : `http://localhost:${port}`;
 }
 
+/** Not merely absent by choice or by version: it should listen. */
+export const served = (d: Door): boolean => d.address !== null || !/^(off|not served)/.test(d.state);
+
+/** A snippet dials the standard port; on another one its command says which. */
+export function runCommand(run: string, doors: readonly Door[]): string {
+  const amqp = portOf(doors, "amqp") ?? portOf(doors, "bus");
+  return amqp === null || amqp === 5672 ? run : `AMQP_URL=amqp://localhost:${amqp} ${run}`;
+}
+
 export function environment(doors: readonly Door[]): [string, string][] {
   const lines: [string, string][] = [];
   const amqp = portOf(doors, "amqp") ?? portOf(doors, "bus");
