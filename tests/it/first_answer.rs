@@ -60,7 +60,8 @@ async fn the_service_appears_in_the_list_while_it_is_attached() {
     let service = echo(&reactor.amqp_url(), "greeter").await;
     wait_until("it is listed", DEADLINE, async || listed().await.as_deref() == Some("ready /greeter")).await;
     let _ = service.close(200, "done".into()).await;
-    wait_until("it is gone or shown as gone", DEADLINE, async || listed().await.is_none_or(|text| text.starts_with("detached"))).await;
+    wait_until("it is gone or shown as gone", DEADLINE, async || listed().await.is_none_or(|text| text.starts_with("detached")))
+        .await;
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
 //! Integration tests: the real binary, one module an area. Everything they share is in `support`.
 
+mod access;
 mod api_access;
 mod api_broker;
 mod api_document;
@@ -14,6 +15,7 @@ mod examples;
 mod first_answer;
 mod gateway_bus;
 mod gateway_http;
+mod node_stop;
 mod schema;
 mod snippets;
 mod supervisor_process;
