@@ -24,7 +24,7 @@ export type ToWorker =
   | { do: "open-rows"; sub: number; spec: Spec; options: RowOptions }
   | { do: "close"; sub: number }
   | { do: "window"; sub: number; from: number; count: number; token: number }
-  /** Send the newest `count` entries along with every notice. */
+  /** Follow the live end: send the newest `count` entries along with every notice. Zero reads elsewhere: nothing is evicted. */
   | { do: "tail"; sub: number; count: number }
   | { do: "older"; sub: number; rows: unknown[] }
   | { do: "hidden"; hidden: boolean };

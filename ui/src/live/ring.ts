@@ -46,8 +46,8 @@ export class Ring<T> {
     return this.slots.length;
   }
 
-  /** Appends, or replaces in place. Returns the number of rows that are new. */
-  append(rows: readonly T[]): number {
+  /** Appends, or replaces in place. Returns the number of rows that are new. Over its capacity the oldest go, unless they are held. */
+  append(rows: readonly T[], held = false): number {
     let fresh = 0;
     for (const row of rows) {
       const id = this.key?.(row);
@@ -60,8 +60,21 @@ export class Ring<T> {
       this.slots.push({ row, gap: null });
       fresh += 1;
     }
-    this.evict();
+    if (!held) this.evict();
     return fresh;
+  }
+
+  /** Only replaces rows that stand already. Returns how many did. */
+  replace(rows: readonly T[]): number {
+    if (!this.key || !this.positions) return 0;
+    let replaced = 0;
+    for (const row of rows) {
+      const known = this.positions.get(this.key(row));
+      if (known === undefined || known < this.base) continue;
+      this.slots[known - this.base] = { row, gap: null };
+      replaced += 1;
+    }
+    return replaced;
   }
 
   /** Says that rows are missing here; joins a gap that already stands at the end. */

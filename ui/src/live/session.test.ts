@@ -141,3 +141,35 @@ test("closing a list unsubscribes it", () => {
   logs(5, [5]);
   expect(sent.at(-1)).toEqual({ op: "unsubscribe", id: 1 });
 });
+
+test("while a reader is away from the live end nothing is evicted and what passes is counted", () => {
+  session.onOpen("e1");
+  openLogs();
+  session.onPage({ do: "tail", sub: 1, count: 10 });
+  logs(
+    90,
+    Array.from({ length: 90 }, (_, i) => i),
+  );
+  session.onPage({ do: "tail", sub: 1, count: 0 });
+  logs(
+    190,
+    Array.from({ length: 100 }, (_, i) => 90 + i),
+  );
+  logs(
+    290,
+    Array.from({ length: 100 }, (_, i) => 190 + i),
+    5,
+  );
+  session.frame();
+  expect(notices().at(-1)).toMatchObject({ first: 0, next: 101, received: 295 });
+  session.onPage({ do: "window", sub: 1, from: 99, count: 9, token: 1 });
+  const answer = posted.at(-1);
+  expect(answer?.is === "window" && answer.entries.map((e) => e.gap ?? e.row)).toEqual([
+    { seq: 99 },
+    { skipped: 195, evicted: 0, restarted: false },
+  ]);
+  session.onPage({ do: "tail", sub: 1, count: 10 });
+  logs(291, [290]);
+  session.frame();
+  expect(notices().at(-1)?.tail.at(-1)?.row).toEqual({ seq: 290 });
+});

@@ -21,6 +21,8 @@ interface RowsSub {
   received: number;
   revision: number;
   tail: number;
+  /** Somebody reads away from the live end: what is kept stays, what has no room is counted. */
+  held: boolean;
   begun: boolean;
   dirty: boolean;
 }
@@ -57,6 +59,7 @@ export class Session {
         const sub = this.rows(message.sub);
         if (!sub) return;
         sub.tail = message.count;
+        sub.held = message.count === 0;
         sub.dirty = true;
         return;
       }
@@ -137,6 +140,7 @@ export class Session {
       received: 0,
       revision: 0,
       tail: 0,
+      held: false,
       begun: false,
       dirty: false,
     };
@@ -187,9 +191,9 @@ export class Session {
     // What passed before the first rows of a fresh subscription is the past, not a gap.
     if (missing > 0 && sub.begun)
       sub.ring.appendGap({ skipped: frame.skipped, evicted: frame.evicted, restarted: false });
-    const fresh = sub.ring.append(frame.rows);
-    if (fresh < frame.rows.length) sub.revision += 1;
-    sub.received += fresh + (sub.begun ? missing : 0);
+    const { fresh, passed } = take(sub, frame.rows);
+    if (fresh + passed < frame.rows.length) sub.revision += 1;
+    sub.received += fresh + passed + (sub.begun ? missing : 0);
     sub.begun = true;
     sub.cursor = frame.cursor;
     sub.dirty = true;
@@ -207,4 +211,14 @@ export class Session {
     const tail = sub.tail > 0 ? ring.window(ring.next - sub.tail, sub.tail) : [];
     return { sub: id, first: ring.first, next: ring.next, revision, received, tail, begun };
   }
+}
+
+/** A reader's rows are not evicted: with the ring full, what comes passes by as a gap until the live end is followed again. */
+function take(sub: RowsSub, rows: readonly unknown[]): { fresh: number; passed: number } {
+  const room = sub.held ? Math.max(0, sub.options.capacity - sub.ring.length) : rows.length;
+  const fresh = sub.ring.append(rows.slice(0, room), sub.held);
+  const late = sub.ring.replace(rows.slice(room));
+  const passed = Math.max(0, rows.length - room - late);
+  if (passed > 0) sub.ring.appendGap({ skipped: passed, evicted: 0, restarted: false });
+  return { fresh, passed };
 }

@@ -203,7 +203,7 @@ function fill(node: HTMLDivElement, entry: Entry<ConsoleLine> | undefined, stamp
 export function gapWords(gap: { skipped: number; evicted: number; restarted: boolean }, what = "lines"): string {
   if (gap.restarted) return "reactor was restarted here";
   const parts: string[] = [];
-  if (gap.skipped > 0) parts.push(`${count(gap.skipped)} ${what} passed while this tab was busy`);
+  if (gap.skipped > 0) parts.push(`${count(gap.skipped)} ${what} passed while this was held or busy`);
   if (gap.evicted > 0) parts.push(`${count(gap.evicted)} ${what} evicted before they could be sent`);
   return parts.join(", ");
 }
