@@ -25,6 +25,8 @@ use tokio::sync::Notify;
 
 /// Bytes that may wait in one outbox before deliveries to it stop.
 pub(super) const OUTBOX_BYTES_MAX: usize = 1 << 20;
+/// Bytes that may wait in one outbox before its connection is not read any more: answers and returns come on top of deliveries.
+const ANSWERS_BYTES_MAX: usize = 4 << 20;
 
 /// What a door knows about a connection once it is open.
 #[derive(Clone, Debug)]
@@ -324,6 +326,11 @@ impl Link {
     /// The outbox is beyond its bound.
     pub(super) fn is_full(&self) -> bool {
         self.waiting.load(Ordering::Relaxed) >= OUTBOX_BYTES_MAX as u64
+    }
+
+    /// Its peer asks for more than it takes: it must be read no further until some of that is sent.
+    pub fn is_choked(&self) -> bool {
+        self.outbox().frames.len() >= ANSWERS_BYTES_MAX
     }
 
     pub(super) fn waiting(&self) -> usize {

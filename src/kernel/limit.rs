@@ -17,9 +17,7 @@ pub const MESSAGE_BODY_BYTES_MAX: u64 = 134_217_728;
 pub const AMQP_FRAME_BYTES_MAX_BEFORE_TUNE: u32 = 16_384;
 /// Unfinished message bodies over all channels of one AMQP connection, in bytes; the connection is closed with 506 beyond.
 pub const AMQP_UNFINISHED_BYTES_MAX: usize = 268_435_456;
-/// Time a peer has to answer `connection.close`, in ms, before its socket is closed.
-pub const AMQP_CLOSE_MS_MAX: u64 = 10_000;
-/// Time a peer has to finish its protocol handshake, in ms, before its socket is closed.
+/// Time a peer has to finish its protocol handshake, or to answer a close, in ms, before its socket is closed.
 pub const HANDSHAKE_MS_MAX: u64 = 10_000;
 /// Queues of one space; the next declaration is refused with 406.
 pub const QUEUES_MAX: usize = 100_000;

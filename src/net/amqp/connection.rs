@@ -153,14 +153,22 @@ impl<S: Transport> Connection<S> {
                 Poll::Pending => {}
             }
         }
+        let choked = self.is_choked();
         let wake = match &mut self.hold {
             Some(hold) => hold.as_mut().poll(cx).map(|()| Wake::HoldOver),
+            // The socket's next room for writing wakes this task again.
+            None if choked => Poll::Pending,
             None => self.poll_read(cx),
         };
         if wake.is_ready() {
             return wake;
         }
         self.timer.as_mut().poll(cx).map(|()| Wake::Time)
+    }
+
+    /// What waits for the peer is more than it may leave unread.
+    fn is_choked(&self) -> bool {
+        self.dirty && self.link().is_some_and(|link| link.is_choked())
     }
 
     // HOT
@@ -338,7 +346,7 @@ impl<S: Transport> Connection<S> {
     fn on_time(&mut self) -> Option<&'static str> {
         self.armed = None;
         let now = self.context.clock.now();
-        if self.hold.is_some() {
+        if self.hold.is_some() || self.is_choked() {
             // Its silence is our doing.
             self.session.heard(now);
         }
@@ -380,9 +388,10 @@ impl<S: Transport> Connection<S> {
         if sent.is_err() {
             return;
         }
+        // A peer that waits for our end sees it now; one that still sends does not lose the last frames to a reset.
+        let _ = poll_fn(|cx| self.writer.poll_shutdown(cx)).await;
         let mut ignored = [0; 1024];
         while self.reader.read(&mut ignored).await.is_ok_and(|count| count > 0) {}
-        let _ = poll_fn(|cx| self.writer.poll_shutdown(cx)).await;
     }
 }
 

@@ -35,7 +35,7 @@ pub struct SessionConfig {
     /// Seconds; 0 offers none.
     pub heartbeat: u16,
     pub body_bytes_max: u64,
-    /// Time until `connection.open` must be done.
+    /// Time until `connection.open` must be done, and for the answer to our `connection.close`.
     pub handshake: Duration,
     pub cluster_name: String,
 }
@@ -278,7 +278,7 @@ impl Session {
     fn begin_closing(&mut self, deaf: bool, now: Instant) {
         self.phase = Phase::Closing { deaf };
         self.channels.clear();
-        self.deadline = Some(now + Duration::from_millis(limit::AMQP_CLOSE_MS_MAX));
+        self.deadline = Some(now + self.config.handshake);
     }
 
     fn fail(&mut self, failure: Failure, now: Instant, out: &mut Vec<u8>) -> Event<'static> {
