@@ -17,6 +17,7 @@ mod gateway_bus;
 mod gateway_http;
 mod node_stop;
 mod schema;
+mod hostile_amqp;
 mod snippets;
 mod supervisor_process;
 mod supervisor_up;
