@@ -11,4 +11,5 @@ test("fields stand as key and value, whatever their type", () => {
     'order.id=77 items=2 ok=true tags=["a"]',
   );
   expect(fieldWords({})).toBe("");
+  expect(fieldWords({ "log.iostream": "stdout", a: 1 })).toBe("a=1");
 });

@@ -309,10 +309,14 @@ export function oneLine(text: string): string {
   return end < 0 ? text : `${text.slice(0, end).trimEnd()} ⏎`;
 }
 
+/** Which stream a line was printed to says nothing a reader of many rows wants; the panel has it. */
+const UNSAID = "log.iostream";
+
 /** Fields behind the body, as `key=value`. */
 export function fieldWords(attributes: Record<string, unknown>): string {
   let words = "";
   for (const key in attributes) {
+    if (key === UNSAID) continue;
     const value = attributes[key];
     const text = typeof value === "string" ? value : JSON.stringify(value);
     words += `${words ? " " : ""}${key}=${oneLine(text)}`;

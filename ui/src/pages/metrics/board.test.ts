@@ -29,10 +29,17 @@ const series = (service: string, ...values: (number | null)[]): Series => ({
 test("over eight series the small ones are one line, gaps stay gaps", () => {
   const lines = linesOf(Array.from({ length: 10 }, (_, i) => series(`s${i}`, i, null)));
   expect(lines.length).toBe(8);
-  expect(lines[0]?.label).toBe("s9");
+  expect(lines[0]?.service).toBe("s9");
   expect(lines[7]).toEqual({ label: "3 others", service: "", values: [3, null] });
 });
 
 test("units decide how values are written", () => {
   expect(["ms", "By", "1", "{request}"].map(unitOf)).toEqual(["duration", "bytes", "share", "number"]);
+});
+
+test("of a histogram the quantiles are drawn, named by what tells them apart", () => {
+  const p = (name: string, labels: Record<string, string>) => ({ ...series("reactor", 1), name, labels });
+  const who = { service: "reactor", instance: "reactor" };
+  expect(linesOf([p("d", who), p("d p50", who), p("d p95", who)]).map((l) => l.label)).toEqual(["p50", "p95"]);
+  expect(linesOf([p("n", { route: "/a" }), p("n", { route: "/b" })]).map((l) => l.label)).toEqual(["/a", "/b"]);
 });

@@ -60,12 +60,18 @@ const lastKnown = (values: readonly (number | null)[]): number => {
   return Number.NEGATIVE_INFINITY;
 };
 
+const quantileOf = (s: Series): string | undefined => /p\d+$/.exec(s.name)?.[0];
+const WHO = new Set(["service", "instance"]);
+
 /** The largest series by themselves, the rest together as "other". */
-export function linesOf(series: readonly Series[]): Line[] {
+export function linesOf(answered: readonly Series[]): Line[] {
+  // A histogram answers its rate beside its quantiles: another unit, so not on the same axis.
+  const quantiles = answered.filter((s) => quantileOf(s) !== undefined);
+  const series = quantiles.length > 0 ? quantiles : answered;
+  const several = new Set(series.map((s) => s.service)).size > 1;
   const label = (s: Series) => {
-    const labels = Object.values(s.labels).join(" ");
-    const quantile = /p\d+$/.exec(s.name)?.[0];
-    return [labels || s.service, quantile].filter(Boolean).join(" ");
+    const labels = Object.entries(s.labels).flatMap(([key, value]) => (WHO.has(key) && !several ? [] : [value]));
+    return [...new Set(labels), quantileOf(s)].filter(Boolean).join(" ") || s.service;
   };
   const sorted = [...series].sort((a, b) => lastKnown(b.values) - lastKnown(a.values));
   const line = (s: Series): Line => ({ label: label(s), service: s.service, values: s.values, min: s.min, max: s.max });

@@ -10,7 +10,7 @@ import { oneLine } from "../../parts/rows";
 import { Facts, SectionHead, SidePanel } from "../../parts/SidePanel";
 import { Duration } from "../../parts/Time";
 import { useSpace } from "../../time/useRange";
-import { type Node, selfTime } from "./layout";
+import { isInternal, type Node, selfTime } from "./layout";
 
 export function SpanPanel({ trace, node, close }: { trace: Trace; node: Node; close: () => void }) {
   const { span } = node;
@@ -22,7 +22,7 @@ export function SpanPanel({ trace, node, close }: { trace: Trace; node: Node; cl
       width={352}
       title={
         <>
-          {span.own ? null : <ServiceName name={span.service} />} <span className="span-name">{span.name}</span>
+          {isInternal(span) ? null : <ServiceName name={span.service} />} <span className="span-name">{span.name}</span>
         </>
       }
       tools={

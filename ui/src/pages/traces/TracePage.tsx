@@ -16,7 +16,7 @@ import { Fault, Outlines } from "../../parts/Region";
 import { Segments } from "../../parts/Segments";
 import { type Column, Table } from "../../parts/Table";
 import { Duration, Time } from "../../parts/Time";
-import { buildTree, criticalPath, foldOf, linesOf, type Node, Scale, type TraceLine } from "./layout";
+import { buildTree, criticalPath, foldOf, isInternal, linesOf, type Node, Scale, type TraceLine } from "./layout";
 import { SpanPanel } from "./SpanPanel";
 import type { TraceSearch } from "./search";
 import { Waterfall } from "./waterfall";
@@ -92,7 +92,7 @@ function TraceView({ trace }: { trace: Trace }) {
     setFolded(next);
   };
   const selected = search.span ? nodes.get(search.span) : undefined;
-  const own = trace.spans.filter((s) => s.own && s.parent !== null).length;
+  const own = trace.spans.filter((s) => isInternal(s) && s.parent !== null).length;
   return (
     <div className={`trace-view${selected ? " with-side" : ""}`}>
       <Summary trace={trace} />
@@ -150,7 +150,7 @@ function Toggle({ on, words, flip }: { on: boolean; words: ReactNode; flip: () =
 
 function Summary({ trace }: { trace: Trace }) {
   const warnings = trace.logs.filter((log) => log.severity >= 13).length;
-  const services = [...new Set(trace.spans.filter((s) => !s.own || s.service === "gateway").map((s) => s.service))];
+  const services = [...new Set(trace.spans.filter((s) => !isInternal(s)).map((s) => s.service))];
   return (
     <div className="trace-summary">
       <Item name="Started">
@@ -348,7 +348,7 @@ function SpanTable({
   const rows = useMemo(
     () =>
       spans
-        .filter((s) => !(search.plain && s.own) && `${s.service} ${s.name}`.toLowerCase().includes(find))
+        .filter((s) => !(search.plain && isInternal(s)) && `${s.service} ${s.name}`.toLowerCase().includes(find))
         .sort((a, b) => a.start_ns - b.start_ns),
     [spans, find, search.plain],
   );

@@ -14,7 +14,7 @@ import { Facts, SectionHead, SidePanel } from "../../parts/SidePanel";
 import { Duration, Since, Time } from "../../parts/Time";
 import { term, withTerm } from "../../query/tokens";
 import { useRange, useSpace } from "../../time/useRange";
-import { buildTree, linesOf, longestStep } from "./layout";
+import { buildTree, isInternal, linesOf, longestStep } from "./layout";
 import type { TracesSearch } from "./search";
 
 interface TracePanelProps {
@@ -143,12 +143,13 @@ function Preview({ trace }: { trace: Trace }) {
 
 function PreviewRow({ span, depth, total }: { span: SpanRow; depth: number; total: number }) {
   const slot = useSlot(span.service);
-  const kind = span.wait ? "wait" : span.own ? "own" : "";
+  const internal = isInternal(span);
+  const kind = span.wait ? "wait" : internal ? "own" : "";
   return (
     <div>
       <span className="cut" style={{ paddingLeft: Math.min(depth, 8) * 10 }} title={`${span.service} ${span.name}`}>
-        {span.own ? <span className="meta">{span.name}</span> : null}
-        {span.own ? null : (
+        {internal ? <span className="meta">{span.name}</span> : null}
+        {internal ? null : (
           <>
             <ServiceName name={span.service} /> <span className="dim">{span.name}</span>
           </>

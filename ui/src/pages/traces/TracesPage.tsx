@@ -114,7 +114,7 @@ function useTraceRows(space: string, query: string, live: boolean, reading: bool
   const reasons = usePaused();
   const [heldAt, setHeldAt] = useState<number | null>(null);
   const [scrolled, setScrolled] = useState(false);
-  const hold = reading || scrolled || reasons.has("key");
+  const hold = view.begun && (reading || scrolled || reasons.has("key"));
   useEffect(() => setHeldAt((held) => (hold ? (held ?? feed.get().next) : null)), [hold, feed]);
   useEffect(() => paused.set("scroll", live && scrolled), [scrolled, live]);
   useEffect(() => paused.set("open", live && reading), [reading, live]);

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { LogRow, SpanRow, Trace } from "../../api/types";
-import { buildTree, criticalPath, foldOf, linesOf, roundStep, Scale, selfTime } from "./layout";
+import { buildTree, criticalPath, foldOf, isInternal, linesOf, roundStep, Scale, selfTime } from "./layout";
 
 const span = (
   id: string,
@@ -75,6 +75,13 @@ test("twenty thousand spans one below the other are laid out", () => {
   expect(linesOf(buildTree(trace(spans)), all).length).toBe(20_000);
 });
 
+test("what reactor saw of a service's own work is the service's", () => {
+  expect(isInternal(span("a", null, 0, 1, { own: true, kind: "consumer" }))).toBe(false);
+  expect(isInternal(span("a", null, 0, 1, { own: true, kind: "producer" }))).toBe(true);
+  expect(isInternal(span("a", null, 0, 1, { own: true, kind: "consumer", wait: true }))).toBe(true);
+  expect(isInternal(span("a", null, 0, 1, { kind: "client" }))).toBe(false);
+});
+
 test("the critical path goes through the step that ended last, over asynchronous ends too", () => {
   const spans = [
     span("root", null, 0, 10),
@@ -86,10 +93,10 @@ test("the critical path goes through the step that ended last, over asynchronous
   expect(path.get("late")).toEqual([[9, 40]]);
   expect(path.get("slow")).toEqual([[4, 9]]);
   expect(path.get("fast")).toEqual([[1, 3]]);
-  expect(path.get("root")).toEqual([
-    [3, 4],
-    [0, 1],
-  ]);
+  expect(path.get("root")).toEqual([[0, 10]]);
+  expect(
+    criticalPath(buildTree(trace([span("r", null, 0, 9), span("a", "r", 1, 7), span("b", "r", 2, 3)]))).has("b"),
+  ).toBe(false);
 });
 
 test("a lone wait over 60 % may be folded, less or accompanied not", () => {

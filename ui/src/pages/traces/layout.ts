@@ -24,6 +24,10 @@ export interface LineOptions {
   plain: boolean;
 }
 
+/** reactor's own step between services: a call, a publish, a wait. What it saw of a service's own work counts as the service's. */
+export const isInternal = (span: SpanRow): boolean =>
+  span.own && (span.wait || (span.kind !== "server" && span.kind !== "consumer"));
+
 export const endOf = (span: SpanRow): Nanos => span.start_ns + span.duration_ns;
 
 export function buildTree(trace: Trace): Node[] {
@@ -95,8 +99,9 @@ export function linesOf(roots: readonly Node[], options: LineOptions): TraceLine
       continue;
     }
     const lift = hidden.get(next) ?? 0;
-    const skip = options.plain && next.span.own && next.children.length + next.logs.length > 0 && next.depth > 0;
-    const drop = options.plain && next.span.own && !skip && next.depth > 0;
+    const inner = isInternal(next.span);
+    const skip = options.plain && inner && next.children.length + next.logs.length > 0 && next.depth > 0;
+    const drop = options.plain && inner && !skip && next.depth > 0;
     const depth = next.depth - lift;
     const folded = options.folded.has(next.span.span_id);
     if (next.orphan && next.span.parent) lines.push({ kind: "missing", id: next.span.parent });
@@ -124,27 +129,18 @@ export function criticalPath(roots: readonly Node[]): Segments {
   const stack: { node: Node; until: Nanos }[] = [{ node: last, until: last.end_ns }];
   while (stack.length > 0) {
     const { node, until } = stack.pop() as (typeof stack)[number];
+    const { span } = node;
+    if (Math.min(until, endOf(span)) > span.start_ns)
+      found.set(span.span_id, [[span.start_ns, Math.min(until, endOf(span))]]);
     let at = Math.min(until, node.end_ns);
     const children = [...node.children].sort((a, b) => b.end_ns - a.end_ns);
     for (const child of children) {
       if (child.span.start_ns >= at) continue;
-      const end = Math.min(child.end_ns, at);
-      mark(found, node.span, end, at);
-      stack.push({ node: child, until: end });
+      stack.push({ node: child, until: Math.min(child.end_ns, at) });
       at = child.span.start_ns;
     }
-    mark(found, node.span, node.span.start_ns, at);
   }
   return found;
-}
-
-function mark(found: Map<string, [Nanos, Nanos][]>, span: SpanRow, from: Nanos, to: Nanos): void {
-  const a = Math.max(from, span.start_ns);
-  const b = Math.min(to, endOf(span));
-  if (b <= a) return;
-  const own = found.get(span.span_id);
-  if (own) own.push([a, b]);
-  else found.set(span.span_id, [[a, b]]);
 }
 
 export interface Fold {

@@ -5,7 +5,7 @@ import { onSlots, slotOf } from "../../live/slots";
 import { duration, durationShort } from "../../parts/format";
 import { font, ink, slotInk } from "../../parts/ink";
 import { Surface } from "../../parts/surface";
-import type { Node, Scale, Segments, TraceLine } from "./layout";
+import { isInternal, type Node, type Scale, type Segments, type TraceLine } from "./layout";
 
 export interface WaterfallData {
   lines: readonly TraceLine[];
@@ -276,7 +276,7 @@ export class Waterfall {
       return;
     }
     ctx.beginPath();
-    if (span.own) {
+    if (isInternal(span)) {
       ctx.roundRect(a + 0.75, y + BAR_TOP + 0.75, Math.max(1.5, b - a - 1.5), BAR - 1.5, 2);
       ctx.fillStyle = ink("--bg-0");
       ctx.fill();
@@ -331,7 +331,11 @@ export class Waterfall {
       if (line.kind !== "span") continue;
       const { span } = line.node;
       ctx.fillStyle =
-        span.status === "error" ? ink("--err-fill") : span.own ? ink("--line-3") : slotInk(slotOf(span.service));
+        span.status === "error"
+          ? ink("--err-fill")
+          : isInternal(span)
+            ? ink("--line-3")
+            : slotInk(slotOf(span.service));
       const x = (span.start_ns / whole) * width;
       ctx.fillRect(x, AXIS + 2 + (i / rows) * (MINIMAP - 4), Math.max(1, (span.duration_ns / whole) * width), 1);
     }
@@ -501,14 +505,15 @@ function fillName(node: HTMLDivElement, line: TraceLine, on: boolean, hover: boo
   fold.setAttribute("aria-label", line.folded ? `Unfold ${span.name}` : `Fold ${span.name}`);
   if (kids > 0) node.setAttribute("aria-expanded", String(!line.folded));
   cell.append(fold);
-  if (!span.own) {
+  const internal = isInternal(span);
+  if (!internal) {
     const rod = document.createElement("i");
     const slot = slotOf(span.service);
     rod.style.background = slot ? `var(--svc-${((slot - 1) % 12) + 1})` : "var(--chart-2)";
     cell.append(rod, text(span.service, "wf-service"));
   }
   const long = span.wait && span.duration_ns >= 1e9;
-  const name = text(span.name, span.own ? `wf-own${long ? " warn" : ""}` : "wf-op");
+  const name = text(span.name, internal ? `wf-own${long ? " warn" : ""}` : "wf-op");
   if (span.inferred) name.title = "The parent was inferred: the caller sent no trace context";
   cell.append(name);
   cell.title = `${span.service} ${span.name}`;
