@@ -195,7 +195,7 @@ function Edges({ title, edges, end, map, onOpen }: EdgesProps) {
       num: true,
       width: 80,
       narrow: true,
-      cell: (e) => <Duration ns={e.p95_ns} tone={e.tone === "warn" ? "warn" : "normal"} />,
+      cell: (e) => <Duration ns={e.p95_ns || null} tone={e.tone === "warn" ? "warn" : "normal"} />,
     },
   ];
   return (

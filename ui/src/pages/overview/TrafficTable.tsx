@@ -59,8 +59,8 @@ const COLUMNS: Column<Row>[] = [
     head: "p95",
     num: true,
     width: 88,
-    cell: (r) => <Duration ns={r.edge?.p95_ns} tone={r.edge?.tone === "warn" ? "warn" : "normal"} />,
-    sort: (r) => r.edge?.p95_ns,
+    cell: (r) => <Duration ns={r.edge?.p95_ns || null} tone={r.edge?.tone === "warn" ? "warn" : "normal"} />,
+    sort: (r) => r.edge?.p95_ns || null,
   },
   {
     id: "last",

@@ -32,7 +32,8 @@ const RIGHT = 24;
 const TOP = 40;
 const PITCH_MAX = 106;
 const PITCH_MIN = 64;
-const LANE_ROOM = 78;
+/** The lane, its distance from the rows above and from the edge. */
+const LANE_ROOM = 50 + NODE_H + 12;
 const GAPS = [0.178, 0.232, 0.288, 0.302];
 const GAP_MIN = 40;
 
@@ -186,7 +187,7 @@ export function layOut(places: Places, nodes: readonly MapNode[], width: number,
   const laneRoom = lanes === 0 ? 12 : LANE_ROOM + (lanes - 1) * 62;
   const pitch = Math.min(PITCH_MAX, Math.max(PITCH_MIN, (height - TOP - laneRoom - NODE_H) / Math.max(1, rows - 1)));
   const bottom = TOP + (rows - 1) * pitch + NODE_H;
-  const laneY = Math.max(bottom + 50, height - laneRoom + 18);
+  const laneY = Math.max(bottom + 50, height - laneRoom + 50);
   const total = Math.max(height, lanes === 0 ? bottom + 12 : laneY + NODE_H + (lanes - 1) * 62 + 12);
   const boxes = new Map<string, Box>();
   for (const { n, p } of shown) {

@@ -9,7 +9,7 @@ import { Journey, type JourneyStep } from "../../parts/Journey";
 import { ServiceName } from "../../parts/marks";
 import { Facts, SectionHead, SidePanel } from "../../parts/SidePanel";
 import { exchangeName } from "./ExchangesTable";
-import { bodyText, senderOf, traceOf, valueText } from "./queue";
+import { bodyText, placeOf, senderOf, traceOf, valueText } from "./queue";
 
 interface MessagePanelProps {
   message: PeekedMessage;
@@ -30,7 +30,7 @@ export function MessagePanel({ message, queue, detail, close }: MessagePanelProp
       label="Message"
       title={
         <>
-          Message <span className="meta plain">place {count(message.position)}</span>
+          Message <span className="meta plain">place {count(placeOf(message))}</span>
         </>
       }
       tools={
@@ -84,10 +84,10 @@ function journey(m: PeekedMessage, queue: Queue, detail: QueueDetail | null): Jo
     },
     {
       at: "now",
-      what: `Waiting, place ${count(m.position)} of ${count(Math.max(queue.ready, m.position))}`,
+      what: `Waiting, place ${count(placeOf(m))} of ${count(Math.max(queue.ready, placeOf(m)))}`,
       note:
         queue.out_rate > 0.05
-          ? `next within ${duration((m.position / queue.out_rate) * 1e9)} at this rate`
+          ? `next within ${duration((placeOf(m) / queue.out_rate) * 1e9)} at this rate`
           : "nothing leaves the queue now",
       time: waited === null ? "" : duration(waited),
       tone: queue.tone === "normal" ? undefined : queue.tone,

@@ -16,7 +16,7 @@ import { QueryField } from "../../parts/QueryBar";
 import { Empty, Fault, NoMatch, Outlines } from "../../parts/Region";
 import { type Column, Table } from "../../parts/Table";
 import { Duration } from "../../parts/Time";
-import { messageMatches, senderOf, traceOf } from "./queue";
+import { messageMatches, placeOf, senderOf, traceOf } from "./queue";
 import type { QueueSearch } from "./search";
 
 const PEEK = 100;
@@ -109,7 +109,7 @@ export function Messages({ queue, path, search, change, open, onOpen, gone }: Me
 
 function columnsFor(services: ReadonlySet<string>): Column<Row>[] {
   return [
-    { id: "place", head: "Place", num: true, width: 64, narrow: 56, cell: (m) => <Num value={m.position} /> },
+    { id: "place", head: "Place", num: true, width: 64, narrow: 56, cell: (m) => <Num value={placeOf(m)} /> },
     {
       id: "waiting",
       head: "Waiting",

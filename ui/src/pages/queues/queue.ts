@@ -43,6 +43,9 @@ function overflow(q: Queue): string {
   return typeof how === "string" ? `, ${how.replace("reject-publish", "reject").replace("-", " ")}` : ", drop head";
 }
 
+/** Places are counted from 1, positions from 0. */
+export const placeOf = (m: Pick<PeekedMessage, "position">): number => m.position + 1;
+
 /** The trace a message belongs to, from its `traceparent`. */
 export function traceOf(m: Pick<PeekedMessage, "headers">): string | null {
   const parent = m.headers.traceparent;
