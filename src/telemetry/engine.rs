@@ -351,3 +351,197 @@ impl Telemetry {
         Page { took_ns: u64::try_from(took.as_nanos()).unwrap_or(u64::MAX), ..page }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::emit::Sink;
+    use crate::model::happening::{Happening, What};
+    use crate::model::service::ServiceName;
+    use crate::model::signal::{MetricKind, MetricPoint, PointValue, Resource, Severity, SpanId, SpanKind, SpanStatus};
+    use crate::telemetry::live::Subscribe;
+    use crate::telemetry::sink::EngineSink;
+
+    const NOW: u64 = 1_700_000_000_000_000_000;
+
+    fn telemetry() -> (Arc<Telemetry>, Clock) {
+        let clock = Clock::manual(NOW);
+        (Telemetry::new(TelemetryConfig::default(), clock.clone()), clock)
+    }
+
+    fn resource(service: &str) -> Arc<Resource> {
+        Arc::new(Resource { service: service.into(), instance: format!("{service}-1").into(), attributes: vec![] })
+    }
+
+    fn span(service: &str, parent: Option<u8>, id: u8) -> Span {
+        Span {
+            trace_id: TraceId([7; 16]),
+            span_id: SpanId([id; 8]),
+            parent: parent.map(|id| SpanId([id; 8])),
+            name: format!("{service} work").into(),
+            kind: SpanKind::Server,
+            start_ns: NOW - 50_000_000 + u64::from(id),
+            end_ns: NOW - u64::from(id),
+            status: SpanStatus::Unset,
+            resource: resource(service),
+            scope: "app".into(),
+            attributes: vec![],
+            events: vec![],
+            links: vec![],
+        }
+    }
+
+    fn log(service: &str, severity: Severity, body: &str, in_trace: bool) -> LogRecord {
+        LogRecord {
+            at_ns: NOW,
+            severity,
+            body: body.into(),
+            resource: resource(service),
+            scope: "app".into(),
+            trace_id: in_trace.then_some(TraceId([7; 16])),
+            span_id: None,
+            attributes: vec![],
+        }
+    }
+
+    fn subscribe(channel: Channel) -> Subscribe {
+        let json = format!(r#"{{"id":1,"channel":"{}"}}"#, format!("{channel:?}").to_lowercase());
+        serde_json::from_str(&json).expect("valid")
+    }
+
+    #[test]
+    fn what_was_accepted_is_seen_by_the_next_question() {
+        let (telemetry, _) = telemetry();
+        telemetry.ingest_spans(vec![span("orders", Some(1), 2), span("web", None, 1)]).expect("room");
+        telemetry
+            .ingest_logs(vec![log("orders", Severity::ERROR, "no stock", true), log("web", Severity::INFO, "hi", false)])
+            .expect("room");
+        let trace = telemetry.trace(TraceId([7; 16])).expect("kept");
+        assert_eq!((trace.spans.len(), trace.logs.len(), trace.missing_parents.len()), (2, 1, 0));
+        assert_eq!(trace.logs[0].body, "no stock");
+        let rows = telemetry.traces(&TraceQuery::default()).expect("valid").rows;
+        assert_eq!((rows[0].root_service.as_ref(), rows[0].spans, rows[0].open), ("web", 2, false));
+        assert_eq!(telemetry.logs(&LogQuery { query: "level>=error".into(), ..LogQuery::default() }).expect("valid").matched, 1);
+        assert_eq!(telemetry.errors_seen(), 1);
+        let seen: Vec<_> = telemetry.seen_services().into_iter().map(|service| service.name.to_string()).collect();
+        assert_eq!(seen, ["orders", "web"]);
+        let histogram = telemetry.log_histogram(&LogQuery::default(), 10).expect("valid");
+        assert_eq!(histogram.error.iter().sum::<u64>() + histogram.rest.iter().sum::<u64>(), 2);
+    }
+
+    #[test]
+    fn the_ledger_adds_up_whatever_happens() {
+        let config = TelemetryConfig {
+            spans_bytes_max: 64 << 10,
+            logs_bytes_max: 64 << 10,
+            points_bytes_max: 64 << 10,
+            ..TelemetryConfig::default()
+        };
+        let telemetry = Telemetry::new(config, Clock::manual(NOW));
+        for n in 0..2_000u64 {
+            let mut one = span("orders", None, 1);
+            one.trace_id = TraceId((u128::from(n) + 1).to_be_bytes());
+            telemetry.ingest_spans(vec![one]).expect("room");
+            telemetry.ingest_logs(vec![log("orders", Severity::INFO, "a line of some length", false)]).expect("room");
+            let point =
+                MetricPoint { at_ns: n / 2 + 1, start_ns: 0, attributes: vec![], value: PointValue::Number(n as f64 + 0.5) };
+            let metric = Metric {
+                name: "m".into(),
+                description: "".into(),
+                unit: "".into(),
+                kind: MetricKind::Gauge,
+                resource: resource("orders"),
+                points: vec![point],
+            };
+            telemetry.ingest_metrics(vec![metric]).expect("room");
+        }
+        telemetry.reject(Signal::Spans, 3);
+        let ledger = telemetry.ledger();
+        for (signal, received) in [(ledger.spans, 2_003), (ledger.logs, 2_000), (ledger.points, 2_000)] {
+            assert_eq!(signal.received, received);
+            assert_eq!(signal.received, signal.kept + signal.evicted + signal.dropped);
+        }
+        assert_eq!((ledger.spans.dropped, ledger.points.dropped), (3, 1_000), "rejected spans, repeated points");
+        assert!(ledger.spans.evicted > 0 && ledger.logs.evicted > 0);
+        assert!(ledger.bytes <= ledger.bytes_max);
+    }
+
+    #[test]
+    fn a_full_inbox_refuses_a_peer_and_drops_what_the_runtime_emits() {
+        let (telemetry, _) = telemetry();
+        let large = || log("noisy", Severity::INFO, &"x".repeat(8 << 20), false);
+        for _ in 0..3 {
+            telemetry.ingest_logs(vec![large()]).expect("room");
+        }
+        let refusal = telemetry.ingest_logs(vec![large()]).expect_err("full");
+        assert_eq!(refusal.kind, RefusalKind::Exhausted);
+        EngineSink::new(telemetry.clone()).log(large());
+        let ledger = telemetry.ledger();
+        assert_eq!(
+            (ledger.logs.received, ledger.logs.kept, ledger.logs.dropped),
+            (4, 3, 1),
+            "the refused batch was not received"
+        );
+        telemetry.ingest_logs(vec![large()]).expect("room again");
+    }
+
+    #[test]
+    fn a_happening_is_one_row_one_log_line_and_one_mark() {
+        let (telemetry, clock) = telemetry();
+        let mut session = telemetry.live().session();
+        session.subscribe(subscribe(Channel::Happenings)).expect("registered");
+        assert!(session.poll(clock.now()).is_some(), "where it begins");
+        let worker = ServiceName::new("worker").expect("valid");
+        let what = What::InstanceExited {
+            service: worker,
+            instance: "worker-1".into(),
+            status: "137".into(),
+            next: "starting again".into(),
+        };
+        EngineSink::new(telemetry.clone()).happening(Happening { at_ns: NOW, space: "/".into(), what });
+        let page = telemetry.happenings(None, 10);
+        assert_eq!((page.rows.len(), page.rows[0].name, page.rows[0].severity), (1, "instance.exited", "error"));
+        let lines = telemetry
+            .logs(&LogQuery { query: "service:reactor reactor.service:worker".into(), ..LogQuery::default() })
+            .expect("valid");
+        assert_eq!(lines.rows[0].body, "worker-1 exited 137; starting again");
+        let tape = telemetry.tape(Some(NOW / 1_000), None);
+        assert_eq!((tape.markers.len(), tape.markers[0].kind), (1, MarkerKind::Exit));
+    }
+
+    #[test]
+    fn rows_reach_a_session_after_the_pump() {
+        let (telemetry, clock) = telemetry();
+        let mut session = telemetry.live().session();
+        session.subscribe(subscribe(Channel::Logs)).expect("registered");
+        let first = session.poll(clock.now()).expect("where it begins");
+        session.ack(1, first.cursor());
+        telemetry.ingest_logs(vec![log("web", Severity::INFO, "hi", false)]).expect("room");
+        clock.advance(Duration::from_secs(1));
+        assert!(session.poll(clock.now()).is_none(), "not stored yet");
+        telemetry.pump();
+        let delta = session.poll(clock.now()).expect("stored");
+        let json = serde_json::to_string(&delta).expect("serialises");
+        assert!(json.starts_with(r#"{"kind":"rows","id":1,"cursor":1,"rows":[{"seq":1,"#), "{json}");
+        assert!(json.ends_with(r#""skipped":0,"evicted":0}"#), "{json}");
+    }
+
+    #[tokio::test]
+    async fn the_task_stores_without_being_asked_and_ends_when_cut() {
+        let telemetry = Telemetry::new(TelemetryConfig::default(), Clock::system());
+        let drain = Drain::new();
+        let running = tokio::spawn(telemetry.clone().run(drain.clone()));
+        let mut session = telemetry.live().session();
+        session.subscribe(subscribe(Channel::Logs)).expect("registered");
+        session.ready().await;
+        let first = session.poll(telemetry.clock.now()).expect("where it begins");
+        session.ack(1, first.cursor());
+        telemetry.ingest_logs(vec![log("web", Severity::INFO, "hi", false)]).expect("room");
+        session.ready().await;
+        assert!(session.poll(telemetry.clock.now()).is_some());
+        telemetry.ingest_logs(vec![log("web", Severity::INFO, "last words", false)]).expect("room");
+        drain.cut();
+        running.await.expect("ends");
+        assert_eq!(lock(&telemetry.core).logs.kept(), 2, "what came before the end was stored");
+    }
+}

@@ -94,10 +94,8 @@ async fn take(door: &Door, signal: Signal, encoding: Encoding, request: Request)
 
 pub(super) fn traces_answer(rejected: u64, why: Option<&str>) -> traces_v1::ExportTraceServiceResponse {
     traces_v1::ExportTraceServiceResponse {
-        partial_success: why.map(|why| traces_v1::ExportTracePartialSuccess {
-            rejected_spans: rejected as i64,
-            error_message: why.to_owned(),
-        }),
+        partial_success: why
+            .map(|why| traces_v1::ExportTracePartialSuccess { rejected_spans: rejected as i64, error_message: why.to_owned() }),
     }
 }
 
@@ -169,9 +167,12 @@ fn refused(door: &Door, signal: Signal, wrong: Wrong, is_protobuf: bool) -> Resp
         Wrong::Body(error) => {
             (StatusCode::BAD_REQUEST, Code::InvalidArgument, error.to_string(), "Check the exporter's protocol setting")
         }
-        Wrong::Gzip(error) => {
-            (StatusCode::BAD_REQUEST, Code::InvalidArgument, format!("the body is not gzip: {error}"), "Check the exporter's compression")
-        }
+        Wrong::Gzip(error) => (
+            StatusCode::BAD_REQUEST,
+            Code::InvalidArgument,
+            format!("the body is not gzip: {error}"),
+            "Check the exporter's compression",
+        ),
         Wrong::Transfer(error) => {
             (StatusCode::BAD_REQUEST, Code::InvalidArgument, format!("the body did not arrive whole: {error}"), "Send it again")
         }
@@ -215,7 +216,8 @@ async fn elsewhere(State(door): State<Door>, request: Request) -> Response<Body>
     let kind = request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let path = request.uri().path();
     if kind.starts_with("application/grpc") {
-        let status = tonic::Status::unimplemented(format!("{path} is not served here. OTLP's Export of traces, logs and metrics is"));
+        let status =
+            tonic::Status::unimplemented(format!("{path} is not served here. OTLP's Export of traces, logs and metrics is"));
         return status.into_http();
     }
     let seen = format!("{} {path} is no OTLP path", request.method());
