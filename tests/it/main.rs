@@ -16,6 +16,7 @@ mod first_answer;
 mod gateway_bus;
 mod gateway_http;
 mod node_stop;
+mod otlp;
 mod schema;
 mod hostile_amqp;
 mod snippets;

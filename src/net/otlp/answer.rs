@@ -1,9 +1,12 @@
 //! Answers in the request's own encoding. OTLP asks for a `google.rpc.Status` as the body of every error.
 
+use crate::wire::otlp::logs_v1::ExportLogsServiceResponse;
+use crate::wire::otlp::metrics_v1::ExportMetricsServiceResponse;
+use crate::wire::otlp::traces_v1::ExportTraceServiceResponse;
 use axum::body::Body;
 use axum::http::{HeaderValue, Response, StatusCode, header};
 use prost::Message;
-use serde::Serialize;
+use serde_json::{Value, json};
 
 pub(super) const PROTOBUF: &str = "application/x-protobuf";
 pub(super) const JSON: &str = "application/json";
@@ -12,14 +15,13 @@ pub(super) const JSON: &str = "application/json";
 pub(super) const RETRY_SECONDS: i64 = 1;
 
 /// `google.rpc.Status`.
-#[derive(Clone, PartialEq, Message, Serialize)]
+#[derive(Clone, PartialEq, Message)]
 pub(super) struct RpcStatus {
     #[prost(int32, tag = "1")]
     pub code: i32,
     #[prost(string, tag = "2")]
     pub message: String,
     #[prost(message, repeated, tag = "3")]
-    #[serde(skip)]
     pub details: Vec<Any>,
 }
 
@@ -61,13 +63,54 @@ impl RpcStatus {
     }
 }
 
-/// The body in `encoding`: JSON for everything that is not protobuf, since a person may be reading.
-pub(super) fn body<T: Message + Serialize>(status: StatusCode, content: &T, is_protobuf: bool) -> Response<Body> {
-    let (kind, bytes) = if is_protobuf {
-        (PROTOBUF, content.encode_to_vec())
-    } else {
-        (JSON, serde_json::to_vec(content).expect("messages are plain data with text keys"))
-    };
+/// A message as its JSON: protobuf's mapping writes 64-bit counts as strings, which the derived one does not.
+pub(super) trait ToJson {
+    fn to_json(&self) -> Value;
+}
+
+impl ToJson for RpcStatus {
+    fn to_json(&self) -> Value {
+        json!({"code": self.code, "message": self.message})
+    }
+}
+
+impl ToJson for ExportTraceServiceResponse {
+    fn to_json(&self) -> Value {
+        partial(self.partial_success.as_ref().map(|partial| ("rejectedSpans", partial.rejected_spans, &partial.error_message)))
+    }
+}
+
+impl ToJson for ExportLogsServiceResponse {
+    fn to_json(&self) -> Value {
+        partial(
+            self.partial_success
+                .as_ref()
+                .map(|partial| ("rejectedLogRecords", partial.rejected_log_records, &partial.error_message)),
+        )
+    }
+}
+
+impl ToJson for ExportMetricsServiceResponse {
+    fn to_json(&self) -> Value {
+        partial(
+            self.partial_success
+                .as_ref()
+                .map(|partial| ("rejectedDataPoints", partial.rejected_data_points, &partial.error_message)),
+        )
+    }
+}
+
+fn partial(rejected: Option<(&str, i64, &String)>) -> Value {
+    match rejected {
+        Some((name, count, why)) => json!({"partialSuccess": {name: count.to_string(), "errorMessage": why}}),
+        None => json!({}),
+    }
+}
+
+/// The body in the request's encoding: JSON for everything that is not protobuf, since a person may be reading.
+pub(super) fn body<T: Message + ToJson>(status: StatusCode, content: &T, is_protobuf: bool) -> Response<Body> {
+    let (kind, bytes) =
+        if is_protobuf { (PROTOBUF, content.encode_to_vec()) } else { (JSON, content.to_json().to_string().into_bytes()) };
     let mut response = Response::new(Body::from(bytes));
     *response.status_mut() = status;
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
