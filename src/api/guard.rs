@@ -27,10 +27,11 @@ pub async fn check(State(context): State<ApiContext>, mut request: Request, next
         match admit(&context.access, &request) {
             Ok(Admitted { principal, login: None }) => {
                 request.extensions_mut().insert(principal);
+                forget_token(request.uri_mut());
                 next.run(request).await
             }
             Ok(Admitted { login: Some(login), .. }) => login,
-            Err(problem) => problem.into_response(),
+            Err(problem) => refused(problem, request.headers()),
         }
     };
     harden(response.headers_mut());
@@ -76,6 +77,37 @@ fn problem(refusal: WebRefusal) -> Problem {
     Problem::new(status, refusal.what()).next(refusal.next())
 }
 
+/// A person who opened the address without its token reads a sentence, a program a problem document.
+fn refused(problem: Problem, headers: &HeaderMap) -> Response {
+    let page = headers.get(header::ACCEPT).is_some_and(|accept| accept.to_str().is_ok_and(|text| text.starts_with("text/html")));
+    let unknown = problem.status == StatusCode::UNAUTHORIZED.as_u16();
+    let mut response = if page {
+        let next = problem.next.as_deref().unwrap_or_default();
+        let status = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::FORBIDDEN);
+        (status, format!("reactor: {}.\n\n{next}\n", problem.detail)).into_response()
+    } else {
+        problem.into_response()
+    };
+    if unknown {
+        response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
+    response
+}
+
+/// Takes the token out of the address, so that no handler meets it and no log line carries it.
+fn forget_token(uri: &mut Uri) {
+    let Some(query) = uri.query().filter(|query| query.split('&').any(|pair| pair.starts_with("token="))) else { return };
+    let target = without_token(uri.path(), query);
+    if let Ok(clean) = target.parse() {
+        *uri = clean;
+    }
+}
+
+fn without_token(path: &str, query: &str) -> String {
+    let rest: Vec<&str> = query.split('&').filter(|pair| !pair.starts_with("token=")).collect();
+    if rest.is_empty() { path.to_owned() } else { format!("{path}?{}", rest.join("&")) }
+}
+
 /// The one authority a request is for: that of its Host field (RFC 9112 §3.2).
 fn host(headers: &HeaderMap) -> Result<Authority, Problem> {
     let mut fields = headers.get_all(header::HOST).iter();
@@ -109,10 +141,9 @@ fn cookie_name(host: &Authority) -> String {
 }
 
 fn logged_in(token: &str, host: &Authority, uri: &Uri) -> Response {
-    let rest: Vec<&str> = uri.query().unwrap_or_default().split('&').filter(|pair| !pair.starts_with("token=")).collect();
     // A path that begins with two slashes would name another host.
     let path = format!("/{}", uri.path().trim_start_matches('/'));
-    let to = if rest.is_empty() { path } else { format!("{path}?{}", rest.join("&")) };
+    let to = without_token(&path, uri.query().unwrap_or_default());
     let cookie = format!("{}={token}; Path=/; Max-Age={COOKIE_SECONDS}; HttpOnly; SameSite=Lax", cookie_name(host));
     let fields = [(header::LOCATION, HeaderValue::from_str(&to)), (header::SET_COOKIE, HeaderValue::from_str(&cookie))];
     let mut response = StatusCode::SEE_OTHER.into_response();

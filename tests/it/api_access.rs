@@ -78,4 +78,9 @@ async fn where_a_login_is_required_the_token_opens_as_bearer_and_by_the_printed_
     let pair = cookie.split(';').next().expect("a pair");
     assert_eq!(status(client.get(&address).header("cookie", pair)).await, 200);
     assert_eq!(status(client.get(format!("{}/healthz", reactor.api()))).await, 200);
+    let by_address = format!("{}/api/v1/services?space=%2F&token=open-sesame-1234567890", reactor.api());
+    assert_eq!(status(client.get(by_address)).await, 200);
+    let person = client.get(reactor.api()).header("accept", "text/html,*/*").send().await.expect("answers");
+    assert_eq!((person.status().as_u16(), &person.headers()["www-authenticate"]), (401, &"Bearer".parse().expect("a value")));
+    assert!(person.text().await.expect("a sentence").contains("printed at start"));
 }

@@ -81,6 +81,17 @@ async fn a_queue_lives_its_whole_life_over_rest() {
 }
 
 #[tokio::test]
+async fn a_space_is_made_and_holds_its_own_queues() {
+    let reactor = Reactor::start("");
+    assert_eq!(ask(&reactor, "PUT", "/spaces/staging%2Feu", Value::Null).await.0, 201);
+    assert_eq!(ask(&reactor, "PUT", "/spaces/staging%2Feu", Value::Null).await.0, 204);
+    assert_eq!(get(&reactor, "/spaces").await, json!(["/", "staging/eu"]));
+    assert_eq!(ask(&reactor, "PUT", "/queues/staging%2Feu/work", json!({})).await.0, 201);
+    assert_eq!(get(&reactor, "/queues?space=staging%2Feu").await[0]["name"], "work");
+    assert_eq!(get(&reactor, "/queues?space=%2F").await, json!([]));
+}
+
+#[tokio::test]
 async fn definitions_move_from_one_reactor_to_another() {
     let one = Reactor::start("");
     ask(&one, "PUT", "/queues/%2F/work", json!({})).await;

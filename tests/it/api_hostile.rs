@@ -76,15 +76,18 @@ async fn requests_beyond_their_limits_are_refused_by_name() {
 }
 
 #[tokio::test]
-async fn a_connection_that_never_finishes_its_header_is_closed() {
+async fn a_connection_that_never_finishes_its_header_or_says_nothing_more_is_closed() {
     let reactor = Reactor::start("");
     let mut silent = connect(&reactor).await;
     let mut slow = connect(&reactor).await;
     slow.write_all(b"GET / HTTP/1.1\r\nHost: loc").await.expect("sent");
+    let mut idle = connect(&reactor).await;
+    idle.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").await.expect("sent");
     let mut rest = Vec::new();
     let closed = tokio::time::timeout(DEADLINE, async {
         let _ = silent.read_to_end(&mut rest).await;
         let _ = slow.read_to_end(&mut rest).await;
+        let _ = idle.read_to_end(&mut rest).await;
     });
     closed.await.expect("half-open connections are closed within the handshake limit");
     assert_answers(&reactor).await;

@@ -4,6 +4,7 @@ use crate::support::{DEADLINE, Reactor, wait_until};
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
 use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
@@ -280,6 +281,20 @@ async fn a_client_that_sends_only_rubbish_or_too_much_is_closed() {
     let mut huge = Feed::open(&reactor).await;
     let _ = huge.socket.send(Message::text("x".repeat(1 << 20))).await;
     assert!(matches!(huge.closed().await, Some(CloseCode::Size) | None));
+    assert!(reactor.is_running());
+}
+
+#[tokio::test]
+async fn a_peer_that_no_longer_answers_pings_is_closed() {
+    let mut reactor = Reactor::start("");
+    let mut silent = TcpStream::connect(("127.0.0.1", reactor.port("control"))).await.expect("connects");
+    let handshake = "GET /api/v1/live HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
+    silent.write_all(handshake.as_bytes()).await.expect("sent");
+    let mut received = Vec::new();
+    let closed = tokio::time::timeout(2 * DEADLINE, silent.read_to_end(&mut received)).await;
+    closed.expect("a peer that is half dead is closed").expect("closed in order");
+    assert!(received.starts_with(b"HTTP/1.1 101"));
     assert!(reactor.is_running());
 }
 

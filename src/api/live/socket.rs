@@ -12,10 +12,10 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 /// A peer that takes no bytes for this long is gone.
-const WRITE_LIMIT: Duration = Duration::from_secs(30);
-/// Between two pings of ours; a peer that sent nothing, not even a pong, for three of them is gone.
-const PING_EVERY: Duration = Duration::from_secs(15);
-const SILENCE_MAX: Duration = Duration::from_secs(45);
+const WRITE_LIMIT: Duration = Duration::from_secs(20);
+/// Between two pings of ours; a peer that sent nothing, not even a pong, for four of them is gone.
+const PING_EVERY: Duration = Duration::from_secs(5);
+const SILENCE_MAX: Duration = Duration::from_secs(20);
 /// Frames that cannot be understood, before the socket is closed: a program that sends rubbish does not learn from refusals.
 const REFUSALS_MAX: u32 = 100;
 

@@ -1,9 +1,15 @@
 //! This process: its version and its ports.
 
 use crate::api::ApiContext;
+use crate::api::params::PathParts;
+use crate::api::problem::Problem;
 use crate::api::view::{self, Door, Overview, Version};
-use axum::Json;
+use crate::kernel::limit::SHORT_STRING_BYTES_MAX;
+use crate::model::change::{Change, Thing};
+use crate::model::identity::Principal;
 use axum::extract::State;
+use axum::{Extension, Json};
+use http::StatusCode;
 use std::sync::Arc;
 
 /// What runs here.
@@ -23,6 +29,24 @@ pub async fn ports(State(context): State<ApiContext>) -> Json<Vec<Door>> {
 pub async fn overview(State(context): State<ApiContext>) -> Json<Overview> {
     let services = view::services(&context.sources);
     Json(view::overview(&context.sources, &services))
+}
+
+/// Makes a space (a virtual host).
+#[utoipa::path(put, path = "/api/v1/spaces/{space}", tag = "node", params(("space" = String, Path)), responses(
+    (status = 201, description = "created"), (status = 204, description = "it existed"), (status = 400, body = Problem)))]
+pub async fn create_space(
+    State(context): State<ApiContext>,
+    Extension(by): Extension<Principal>,
+    PathParts(space): PathParts<String>,
+) -> Result<StatusCode, Problem> {
+    if space.is_empty() || space.len() > SHORT_STRING_BYTES_MAX {
+        return Err(Problem::invalid("the name of a space has 1 to 255 bytes"));
+    }
+    if context.sources.broker.vhost(&space).is_some() {
+        return Ok(StatusCode::NO_CONTENT);
+    }
+    context.control.change(vec![Change::create(&space.into(), Thing::Space)], &by)?;
+    Ok(StatusCode::CREATED)
 }
 
 /// The spaces (virtual hosts) there are.
