@@ -16,10 +16,13 @@ const PORTS = ["HTTP", "HTTPS", "INGRESS", "CONTROL", "BUS", "AMQP", "AMQPS", "O
 /** Resolves with the first truthy answer of `condition`, asked again until `deadline_ms` have passed. */
 export async function waitUntil(what, condition, deadline_ms = 20_000) {
   const end = Date.now() + deadline_ms;
+  let cause;
   for (;;) {
-    const answer = await condition().catch(() => null);
+    const answer = await condition().catch((error) => {
+      cause = error;
+    });
     if (answer) return answer;
-    if (Date.now() > end) throw new Error(`not within ${deadline_ms} ms: ${what}`);
+    if (Date.now() > end) throw new Error(`not within ${deadline_ms} ms: ${what}`, { cause });
     await new Promise((done) => setTimeout(done, 50));
   }
 }
@@ -59,9 +62,10 @@ export async function startReactor({ config, env = {} } = {}) {
     output: () => output,
     pid: child.pid,
     api: async (path, init) => {
-      const answer = await fetch(`http://${control}/api/v1${path}`, init);
+      const answer = await fetch(`http://${control}/api/v1/${path}`, init);
       if (!answer.ok) throw new Error(`${path}: ${answer.status} ${await answer.text()}`);
-      return answer.status === 204 ? null : answer.json();
+      const text = await answer.text();
+      return text ? JSON.parse(text) : null;
     },
     async stop() {
       if (child.exitCode === null) {
