@@ -42,13 +42,20 @@ class Caller {
     return caller;
   }
 
-  call(key, body, ms) {
+  /** `traceparent` is handed on as it came: a callee with a telemetry library joins the trace by it. */
+  call(key, body, traceparent, ms) {
     const correlationId = randomUUID();
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => this.settle(correlationId, null), ms);
       this.waiting.set(correlationId, { resolve, reject, timer, key });
-      const options = { replyTo: "amq.rabbitmq.reply-to", correlationId, contentType: "application/json", mandatory: true };
-      this.channel.publish("reactor.call", key, Buffer.from(JSON.stringify(body)), { ...options, expiration: String(ms) });
+      this.channel.publish("reactor.call", key, Buffer.from(JSON.stringify(body)), {
+        replyTo: "amq.rabbitmq.reply-to",
+        correlationId,
+        contentType: "application/json",
+        expiration: String(ms),
+        mandatory: true,
+        headers: traceparent ? { traceparent } : {},
+      });
     });
   }
 
@@ -62,8 +69,7 @@ class Caller {
   }
 }
 
-async function product(id, call) {
-  const traceparent = call.properties.headers?.traceparent;
+async function findProduct(id, traceparent) {
   const headers = { "user-agent": "orders", ...(traceparent ? { traceparent } : {}) };
   const response = await fetch(`${GATEWAY}/catalog/products/${encodeURIComponent(id)}`, { headers });
   if (response.status === 404) throw new Refusal(404, `the shop does not sell ${id}`);
@@ -86,9 +92,11 @@ function readOrder(content) {
 
 async function place(call, { channel, caller }) {
   const { product: id, quantity } = readOrder(call.content);
-  const found = await product(id, call);
+  const traceparent = call.properties.headers?.traceparent;
+  const found = await findProduct(id, traceparent);
   const order = { id: randomUUID().slice(0, 8), product: id, quantity, total_cents: found.price_cents * quantity };
-  const payment = await caller.call("payments.charge", { order: order.id, amount_cents: order.total_cents }, PAYMENT_MS);
+  const charge = { order: order.id, amount_cents: order.total_cents };
+  const payment = await caller.call("payments.charge", charge, traceparent, PAYMENT_MS);
   if (payment.status === 402) throw new Refusal(402, "the card was declined");
   if (payment.status !== 200) throw new Refusal(502, `payments answered ${payment.status}`);
   order.receipt = payment.body.receipt;

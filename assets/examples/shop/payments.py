@@ -24,7 +24,20 @@ AMQP = os.environ.get("AMQP_URL", "amqp://guest:guest@localhost")
 # How much goes wrong: 1 is a few percent of all payments, 0 is nothing.
 TROUBLE = float(os.environ.get("SHOP_TROUBLE", "1"))
 
-logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s", stream=sys.stdout)
+
+
+class TraceContext(logging.Filter):
+    """Names the current span in every line, so that the line is found from the trace."""
+
+    def filter(self, record):
+        context = trace.get_current_span().get_span_context()
+        record.trace = f" [trace_id={context.trace_id:032x} span_id={context.span_id:016x}]" if context.is_valid else ""
+        return True
+
+
+handler = logging.StreamHandler(sys.stdout)
+handler.addFilter(TraceContext())
+logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s%(trace)s", handlers=[handler])
 logging.getLogger("pika").setLevel(logging.WARNING)
 log = logging.getLogger("payments")
 
