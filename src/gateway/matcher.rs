@@ -98,9 +98,10 @@ impl Table {
         self.http.keys().map(|name| &**name)
     }
 
-    /// The best state of a service that reactor runs.
+    /// The best state of a service that reactor runs and that cannot be asked yet. One that is on the bus and binds nothing for
+    /// HTTP is not on its way: it stays with the bus.
     pub(super) fn supervised(&self, service: &str) -> Option<InstanceState> {
-        self.supervised.get(service).copied()
+        self.supervised.get(service).copied().filter(|_| !self.present.contains(service))
     }
 
     /// When the last instance of `service` left, if none has come back.
@@ -311,10 +312,14 @@ mod tests {
     #[test]
     fn a_process_that_neither_listens_nor_consumes_is_known_but_not_there() {
         let world = world();
-        world.add("a", 0, None, InstanceState::Starting);
+        let first = world.add("a", 0, None, InstanceState::Starting);
         world.add("a", 0, None, InstanceState::Ready);
         let table = world.matcher.table();
         assert!(table.http("a").is_none() && table.present.is_empty());
         assert_eq!(table.supervised("a"), Some(InstanceState::Ready));
+        world.registry.update(first, |instance| instance.state = InstanceState::Ready);
+        let own = world.new_instance("a", 0, None, InstanceState::Ready);
+        world.registry.attach(own);
+        assert_eq!(world.matcher.table().supervised("a"), None, "it is on the bus; what it keeps from HTTP stays unknown there");
     }
 }
