@@ -15,6 +15,9 @@ use super::amqp::method::Method;
 use super::amqp::properties::Properties;
 use std::fmt::{self, Write};
 
+/// The `tracing` target under which the AMQP door logs these lines.
+pub const AMQP_TARGET: &str = "reactor::frames::amqp";
+
 const BODY_BYTES_SHOWN: usize = 32;
 
 /// Cuts one direction of a connection into lines as its bytes pass.

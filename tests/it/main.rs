@@ -1,6 +1,7 @@
 //! Integration tests: the real binary, one module an area. Everything they share is in `support`.
 
 mod access;
+mod amqp_trace;
 mod api_access;
 mod api_broker;
 mod api_document;

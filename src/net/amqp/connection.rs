@@ -5,6 +5,7 @@
 
 use super::AmqpContext;
 use super::dispatch::{self, Caller};
+use super::frames::FrameLog;
 use super::login::{self, Guest, Place};
 use super::transport::Transport;
 use super::writer::Writer;
@@ -36,6 +37,7 @@ pub(super) struct Connection<S: Transport> {
     session: Session,
     /// Received and not yet understood.
     buffer: Vec<u8>,
+    log: Option<Box<FrameLog>>,
     /// The session's own frames, on their way into the outbox.
     out: Vec<u8>,
     guest: Option<Guest>,
@@ -82,9 +84,10 @@ impl<S: Transport> Connection<S> {
         Connection {
             place,
             reader,
-            writer: Arc::new(Writer::new(writer)),
+            writer: Arc::new(Writer::new(writer, FrameLog::to_peer(peer))),
             session,
             buffer: Vec::new(),
+            log: FrameLog::from_peer(peer),
             out: Vec::new(),
             guest: None,
             client: None,
@@ -184,6 +187,9 @@ impl<S: Transport> Connection<S> {
             Poll::Ready(Ok(count)) => {
                 if let Some(link) = self.link() {
                     link.count_in(count);
+                }
+                if let Some(log) = &mut self.log {
+                    log.pass(&self.buffer[self.buffer.len() - count..]);
                 }
                 Poll::Ready(Wake::Bytes)
             }

@@ -11,6 +11,7 @@
 
 mod connection;
 mod dispatch;
+mod frames;
 mod login;
 mod transport;
 mod writer;

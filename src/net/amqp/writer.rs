@@ -3,6 +3,7 @@
 //! The connection's own task writes, and so may a publisher's task whose batch touched few connections. Whoever holds the lock
 //! writes; another task that finds it taken signals the owner, who looks again.
 
+use super::frames::FrameLog;
 use crate::broker::{Link, Parcel, Socket};
 use crate::kernel::pool;
 use bytes::Bytes;
@@ -25,11 +26,12 @@ struct State<W> {
     /// Entries of `parcel.large` that are sent, and bytes of the next one.
     large_sent: (usize, usize),
     failed: bool,
+    log: Option<Box<FrameLog>>,
 }
 
 impl<W: AsyncWrite + Unpin> Writer<W> {
-    pub fn new(io: W) -> Self {
-        Writer(Mutex::new(State { io, parcel: Parcel::default(), sent: 0, large_sent: (0, 0), failed: false }))
+    pub fn new(io: W, log: Option<Box<FrameLog>>) -> Self {
+        Writer(Mutex::new(State { io, parcel: Parcel::default(), sent: 0, large_sent: (0, 0), failed: false, log }))
     }
 
     /// Queues bytes of a connection that has no outbox yet.
@@ -39,6 +41,9 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
             state.parcel.bytes = pool::take();
         }
         state.parcel.bytes.extend_from_slice(bytes);
+        if let Some(log) = &mut state.log {
+            log.pass(bytes);
+        }
     }
 
     /// Sends everything that waits. Ready when nothing is left, or the socket failed.
@@ -67,6 +72,9 @@ impl<W: AsyncWrite + Unpin> State<W> {
             self.parcel.large.clear();
             if !link.is_some_and(|link| link.take(&mut self.parcel)) {
                 return Poll::Ready(Ok(()));
+            }
+            if let Some(log) = &mut self.log {
+                log_parcel(log, &self.parcel);
             }
         }
     }
@@ -132,6 +140,17 @@ impl<W: AsyncWrite + Unpin> State<W> {
         }
         self.sent += count;
     }
+}
+
+#[cold]
+fn log_parcel(log: &mut FrameLog, parcel: &Parcel) {
+    let mut at = 0;
+    for (position, large) in &parcel.large {
+        log.pass(&parcel.bytes[at..*position]);
+        log.pass(large);
+        at = *position;
+    }
+    log.pass(&parcel.bytes[at..]);
 }
 
 impl<W: AsyncWrite + Unpin + Send> Socket for Writer<W> {
@@ -210,7 +229,7 @@ mod tests {
                 large.iter().filter(|(place, _)| *place == at).for_each(|(_, body)| expected.extend_from_slice(body));
                 expected.push(*byte);
             }
-            let writer = Writer::new(Slow { step, got: Vec::new() });
+            let writer = Writer::new(Slow { step, got: Vec::new() }, None);
             writer.0.lock().expect("free").parcel = Parcel { bytes, large };
             let mut context = Context::from_waker(Waker::noop());
             prop_assert!(matches!(writer.poll_drain(None, &mut context), Poll::Ready(Ok(()))));

@@ -9,6 +9,7 @@ use crate::model::config::{
 };
 use crate::model::definitions::Definitions;
 use crate::model::service_spec::ServiceSpec;
+use crate::wire::trace;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -179,6 +180,7 @@ fn from_variables(variables: &BTreeMap<String, String>, values: &mut Values, pro
         let wanted = match name.as_str() {
             "REACTOR_AUTH" => "REACTOR_AUTH_MODE",
             "REACTOR_LOG" => "REACTOR_LOG_FILTER",
+            "REACTOR_TRACE" => "REACTOR_LOG_TRACE",
             other => other,
         };
         if let Some(setting) = SETTINGS.iter().find(|row| row.variable() == wanted) {
@@ -241,7 +243,10 @@ fn build(inputs: &Inputs, values: &Values, problems: &mut Vec<Problem>) -> Confi
         },
         log: LogSettings {
             format: if view.text("log.format") == "json" { LogFormat::Json } else { LogFormat::Text },
-            filter: view.text("log.filter"),
+            filter: match view.text("log.trace").as_str() {
+                "amqp" => format!("{},{}=trace", view.text("log.filter"), trace::AMQP_TARGET),
+                _ => view.text("log.filter"),
+            },
         },
         access: AccessSettings {
             mode: if view.text("auth.mode") == "required" { AccessMode::Required } else { AccessMode::Dev },

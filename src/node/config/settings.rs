@@ -113,6 +113,12 @@ pub const SETTINGS: &[Setting] = &[
     row("telemetry.infer_parents", Kind::Flag, "true", "join the traces of programs that send no traceparent"),
     row("log.format", Kind::Choice(&["text", "json"]), "text", "reactor's own log lines on stderr"),
     row("log.filter", Kind::Text, "info", "which of them: \"info\", \"debug\", \"reactor::broker=trace,info\""),
+    row(
+        "log.trace",
+        Kind::Choice(&["off", "amqp"]),
+        "off",
+        "a protocol whose every frame is logged as one line; also REACTOR_TRACE",
+    ),
 ];
 
 impl Setting {
