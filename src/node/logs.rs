@@ -1,5 +1,4 @@
-//! Where reactor's own `tracing` events go: standard error, as text for people or JSON for collectors, and the telemetry store, as
-//! log records of the service `reactor`.
+//! Where reactor's own `tracing` events go: standard error, as text for people or JSON for collectors, and the dashboard.
 
 use crate::kernel::Clock;
 use crate::model::config::{LogFormat, LogSettings};
@@ -11,14 +10,27 @@ use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, Registry, fmt};
 
 /// Installs the process's subscriber; a second installation changes nothing.
-pub fn install(settings: &LogSettings) {
+pub fn install(settings: &LogSettings, clock: &Clock) {
     let filter = EnvFilter::new(&settings.filter);
     let to_stderr: Box<dyn Layer<Registry> + Send + Sync> = match settings.format {
         LogFormat::Text => fmt::layer().with_writer(std::io::stderr).with_ansi(takes_colour()).with_target(true).boxed(),
         LogFormat::Json => fmt::layer().json().flatten_event(true).with_current_span(false).with_writer(std::io::stderr).boxed(),
     };
-    let to_store = own_logs::layer(Clock::system());
-    let _ = tracing_subscriber::registry().with(to_stderr.with_filter(filter)).with(to_store).try_init();
+    let subscriber = tracing_subscriber::registry().with(to_stderr.with_filter(filter)).with(own_logs::layer(clock.clone()));
+    if subscriber.try_init().is_ok() {
+        tell_panics();
+    }
+}
+
+/// A task that panics is a bug that must be seen where people look, not only where the process was started.
+fn tell_panics() {
+    let print = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        print(info);
+        let at = info.location().map(ToString::to_string).unwrap_or_default();
+        let said = info.payload_as_str().unwrap_or("no words");
+        tracing::error!(target: "reactor::panic", at, "a task of reactor panicked, which is a bug: {said}");
+    }));
 }
 
 fn takes_colour() -> bool {

@@ -75,10 +75,9 @@ impl fmt::Display for StartError {
 
 impl Node {
     /// Must be called on a tokio runtime.
-    pub async fn start(resolved: Resolved) -> Result<Node, StartError> {
+    pub async fn start(resolved: Resolved, clock: Clock) -> Result<Node, StartError> {
         let Resolved { config, services, definitions, mut warnings } = resolved;
         let open_files = files::raise_open_files();
-        let clock = Clock::system();
         let (bound, doors) = bind_doors(&config, &mut warnings)?;
         let (drains, tasks) = (Drains::default(), NodeTasks::default());
         let plans = Plans { config: &config, doors: &doors, clock: &clock, drains: &drains, tasks: &tasks };

@@ -95,3 +95,35 @@ fn followed_logs_end_when_reactor_stops() {
     assert!(line.contains("reactor has stopped") || line.contains("no reactor answers"), "{line}");
     follower.wait().expect("ended");
 }
+
+#[test]
+fn logs_show_what_a_service_printed_and_follow_what_it_prints_next() {
+    let command_line = "['sh', '-c', 'echo first; read line; echo second; sleep 1000']";
+    let reactor = Reactor::start(&format!("[services.talker]\ncommand = {command_line}\n"));
+    wait_until_blocking("the first line is kept", DEADLINE, || {
+        run(&["logs", "talker", "--url", &reactor.api()]).1.contains("first")
+    });
+    let (_, json, _) = run(&["logs", "talker", "--json", "-n", "1", "--url", &reactor.api()]);
+    let row: serde_json::Value = serde_json::from_str(json.lines().next().expect("a row")).expect("JSON");
+    assert_eq!(row["service"], "talker");
+    let mut follower = command()
+        .args(["logs", "-f", "talker", "--url", &reactor.api()])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("reactor runs");
+    let lines = BufReader::new(follower.stdout.take().expect("piped")).lines().map_while(Result::ok);
+    // Standard input of a service is empty, so `read` ends at once and the second line follows.
+    assert!(lines.into_iter().any(|line| line.contains("talker-1") && line.contains("second")));
+    let _ = follower.kill();
+    let _ = follower.wait();
+}
+
+#[test]
+fn reactors_own_log_lines_are_kept_beside_those_of_services() {
+    let reactor = Reactor::start("");
+    reactor.signal("HUP");
+    wait_until_blocking("its own line is kept", DEADLINE, || {
+        run(&["logs", "reactor", "--url", &reactor.api()]).1.contains("the configuration was read again")
+    });
+}

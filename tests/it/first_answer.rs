@@ -48,6 +48,33 @@ async fn a_request_is_answered_by_a_script_that_dialled_out() {
 }
 
 #[tokio::test]
+async fn the_request_is_one_trace_though_nobody_instrumented_anything() {
+    let reactor = Reactor::start("");
+    let service = echo(&reactor.amqp_url(), "greeter").await;
+    let answer = http().get(format!("{}/greeter/hello", reactor.gateway())).send().await.expect("an answer");
+    assert_eq!(answer.status(), 200);
+    let list = format!("{}/api/v1/traces", reactor.api());
+    let mut found = serde_json::Value::Null;
+    wait_until("the trace is there with its spans", DEADLINE, async || {
+        let page: serde_json::Value = http().get(&list).send().await.expect("an answer").json().await.expect("JSON");
+        let Some(id) = page["rows"].as_array().and_then(|rows| rows.first()).and_then(|row| row["trace_id"].as_str()) else {
+            return false;
+        };
+        let trace = http().get(format!("{list}/{id}")).send().await.expect("an answer");
+        found = trace.json().await.expect("JSON");
+        found["spans"].as_array().is_some_and(|spans| spans.len() >= 4)
+    })
+    .await;
+    let spans = found["spans"].as_array().expect("spans");
+    let services: Vec<&str> = spans.iter().filter_map(|span| span["service"].as_str()).collect();
+    assert!(services.contains(&"gateway") && services.contains(&"greeter"), "{services:?}");
+    assert!(spans.iter().any(|span| span["wait"] == true), "the wait in the queue is shown: {spans:#?}");
+    let roots = spans.iter().filter(|span| span["parent"].is_null()).count();
+    assert_eq!(roots, 1, "{spans:#?}");
+    let _ = service.close(200, "done".into()).await;
+}
+
+#[tokio::test]
 async fn the_service_appears_in_the_list_while_it_is_attached() {
     let reactor = Reactor::start("");
     let listed = async || -> Option<String> {

@@ -9,7 +9,6 @@
 #![allow(dead_code, clippy::print_stderr)]
 
 use std::collections::BTreeMap;
-use std::future::Future;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -177,11 +176,7 @@ pub fn run(arguments: &[&str]) -> (i32, String, String) {
 }
 
 /// Repeats `condition` until it holds; panics with `what` at the deadline.
-pub async fn wait_until<F, Fut>(what: &str, deadline: Duration, mut condition: F)
-where
-    F: FnMut() -> Fut,
-    Fut: Future<Output = bool>,
-{
+pub async fn wait_until(what: &str, deadline: Duration, mut condition: impl AsyncFnMut() -> bool) {
     let until = Instant::now() + deadline;
     while !condition().await {
         assert!(Instant::now() < until, "not within {deadline:?}: {what}");
