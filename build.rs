@@ -64,6 +64,7 @@ fn auto(root: &Path, out: &Path) -> &'static str {
         Ok(()) => "built",
         Err(reason) => {
             warn(&format!("the dashboard was not built, the binary carries a page that says how to get it: {reason}"));
+            warn("it is tried again when ui/ changes, or now with REACTOR_UI=require");
             fallback(root, out)
         }
     }
