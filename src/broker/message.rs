@@ -30,9 +30,10 @@ pub(super) struct Extra {
 }
 
 impl Extra {
-    /// Must not be delivered any more: expired, or a call whose caller is gone.
+    /// Must not be delivered any more: expired, or a call whose caller is gone. At the very moment it may: with `expiration` 0 a
+    /// message still reaches a consumer that waits.
     pub fn is_dead(&self, now: Instant) -> bool {
-        self.expires_at.is_some_and(|at| at <= now) || self.call.as_ref().is_some_and(|call| call.is_over())
+        self.expires_at.is_some_and(|at| at < now) || self.call.as_ref().is_some_and(|call| call.is_over())
     }
 
     // HOT

@@ -34,6 +34,12 @@ mod refused;
 mod reply;
 mod route;
 mod shared;
+#[cfg(test)]
+mod simulation;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
 mod topology;
 mod trace;
 mod vhost;

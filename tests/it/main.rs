@@ -8,6 +8,7 @@ mod api_document;
 mod api_hostile;
 mod api_live;
 mod api_ui;
+mod amqp_lapin;
 mod cli_commands;
 mod cli_config;
 mod cli_up;

@@ -4,7 +4,7 @@ use super::{Client, Failed};
 use crate::broker::effects::{Effects, Notice};
 use crate::broker::message::Extra;
 use crate::broker::outbox::{Lane, LaneConsumer, Open, Unacked};
-use crate::broker::queue::{Entry, Queue, Settling};
+use crate::broker::queue::{Entry, Queue, Settled, Settling, Then};
 use crate::broker::refused::Refused;
 use crate::broker::reply::{Address, ReplyChannel};
 use crate::broker::trace;
@@ -49,7 +49,8 @@ impl Client {
         self.leave_queues(channel);
         let lane = self.link.outbox().channels.remove(channel);
         if let Some(lane) = lane {
-            self.give_back(lane);
+            let queues = self.give_back(lane);
+            self.let_go_on(queues);
         }
         self.vhost.reattach(&self.link, "its channel closed");
     }
@@ -79,7 +80,8 @@ impl Client {
             outbox.stalled = Vec::new();
             numbers.iter().filter_map(|number| outbox.channels.remove(*number)).collect()
         };
-        lanes.into_iter().for_each(|lane| self.give_back(lane));
+        let queues = lanes.into_iter().flat_map(|lane| self.give_back(lane)).collect();
+        self.let_go_on(queues);
         self.run_effects();
         self.vhost.reattach(&self.link, reason);
         self.vhost.shared.links().remove(&self.link.id);
@@ -108,9 +110,10 @@ impl Client {
         }
     }
 
-    /// Requeues what a closed channel had not settled. A call it was working on is never redelivered: its caller learns at once.
-    fn give_back(&mut self, mut lane: Lane) {
-        let mut taken = Vec::new();
+    /// Requeues what a closed channel had not settled, and returns the queues. A call it was working on is never redelivered: its
+    /// caller learns at once.
+    fn give_back(&mut self, mut lane: Lane) -> Vec<Arc<Queue>> {
+        let (mut taken, mut queues) = (Vec::new(), Vec::new());
         lane.settle_all(&mut taken);
         let mut from = 0;
         while let Some(first) = taken.get(from) {
@@ -118,6 +121,7 @@ impl Client {
             if let Some(slot) = lane.slot(first.slot) {
                 let (queue, consumer) = (slot.queue.clone(), slot.consumer);
                 self.give_back_to(&queue, consumer, &taken[from..until], &mut lane);
+                queues.push(queue);
             }
             from = until;
         }
@@ -125,6 +129,13 @@ impl Client {
         for (_, open) in std::mem::take(&mut lane.open) {
             self.abandon(open);
         }
+        queues
+    }
+
+    fn let_go_on(&mut self, mut queues: Vec<Arc<Queue>>) {
+        queues.sort_unstable_by_key(|queue| Arc::as_ptr(queue) as usize);
+        queues.dedup_by(|a, b| Arc::ptr_eq(a, b));
+        queues.iter().for_each(|queue| queue.go_on(&mut self.effects));
     }
 
     fn give_back_to(&mut self, queue: &Arc<Queue>, consumer: u64, taken: &[Unacked], lane: &mut Lane) {
@@ -137,11 +148,10 @@ impl Client {
             entries.push(unacked.entry);
             extras.extend(extra.map(|extra| (unacked.entry.seq, extra)));
         }
-        if !dropped.is_empty() {
-            queue.settle(consumer, &dropped, dropped_extras, Settling::Done, &mut self.effects);
-        }
-        if !entries.is_empty() {
-            queue.settle(consumer, &entries, extras, Settling::Requeue, &mut self.effects);
+        let both = [(&dropped, dropped_extras, Settling::Done), (&entries, extras, Settling::Requeue)];
+        for (entries, extras, settling) in both.into_iter().filter(|(entries, ..)| !entries.is_empty()) {
+            let settled = Settled { consumer, entries, extras, settling, then: Then::Wait };
+            queue.settle(settled, &mut self.effects);
         }
     }
 

@@ -144,12 +144,10 @@ impl Client {
         if published > 0 {
             let shared = &self.vhost.shared;
             shared.counts.published.add(published);
-            if shared.memory() > shared.config.queue_bytes_max / 2 {
-                // The level is booked with the effects; near the limit it must be known before the next batch is read.
-                shared.book(std::mem::take(&mut self.effects.memory));
-                if shared.has_alarm() {
-                    self.hold = Some(Hold::Alarm);
-                }
+            // Booked before the next batch is read, so that the alarm holds this very publisher.
+            shared.book(std::mem::take(&mut self.effects.memory));
+            if shared.has_alarm() {
+                self.hold = Some(Hold::Alarm);
             }
         }
     }

@@ -5,7 +5,7 @@ use super::{Client, Failed};
 use crate::broker::effects::Notice;
 use crate::broker::message::Extra;
 use crate::broker::outbox::{Lane, Unacked};
-use crate::broker::queue::{Entry, Queue, Settling};
+use crate::broker::queue::{Entry, Queue, Settled, Settling, Then};
 use crate::broker::refused::Refused;
 use crate::broker::trace;
 use std::sync::Arc;
@@ -24,12 +24,18 @@ pub enum Verdict {
 #[derive(Debug, Default)]
 pub(super) struct Settles {
     pending: Vec<Pending>,
-    groups: Vec<Group>,
     taken: Vec<Unacked>,
-    entries: Vec<Entry>,
-    extras: Vec<(u64, Extra)>,
+    gathered: Gathered,
     /// Queues that stood still because a channel was at its limit.
     waiting: Vec<Arc<Queue>>,
+}
+
+/// Settled deliveries, queue by queue.
+#[derive(Debug, Default)]
+struct Gathered {
+    groups: Vec<Group>,
+    entries: Vec<Entry>,
+    extras: Vec<(u64, Extra)>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -75,20 +81,34 @@ impl Client {
         }
         let result = self.take_out();
         let mut settles = std::mem::take(&mut self.settles);
-        let (mut entry, mut acked) = (0, 0);
-        let mut extras = settles.extras.drain(..);
-        for group in settles.groups.drain(..) {
-            let entries = &settles.entries[entry..entry + group.entries];
-            entry += group.entries;
-            acked += if group.verdict == Verdict::Ack { entries.len() as u64 } else { 0 };
-            let settling = if group.verdict == Verdict::Requeue { Settling::Requeue } else { Settling::Done };
-            let extras = extras.by_ref().take(group.extras).collect();
-            group.queue.settle(group.consumer, entries, extras, settling, &mut self.effects);
+        let Gathered { groups, entries, extras } = &mut settles.gathered;
+        let (mut from, mut acked) = (0, 0);
+        let mut extras = extras.drain(..);
+        let one_queue = groups.windows(2).all(|pair| Arc::ptr_eq(&pair[0].queue, &pair[1].queue));
+        let last = groups.len().wrapping_sub(1);
+        for (at, group) in groups.iter().enumerate() {
+            let of_group = &entries[from..from + group.entries];
+            from += group.entries;
+            acked += if group.verdict == Verdict::Ack { group.entries as u64 } else { 0 };
+            let settled = Settled {
+                consumer: group.consumer,
+                entries: of_group,
+                extras: extras.by_ref().take(group.extras).collect(),
+                settling: if group.verdict == Verdict::Requeue { Settling::Requeue } else { Settling::Done },
+                then: if one_queue && at == last { Then::Serve } else { Then::Wait },
+            };
+            group.queue.settle(settled, &mut self.effects);
         }
         drop(extras);
-        settles.entries.clear();
+        if !one_queue {
+            groups.sort_unstable_by_key(|group| Arc::as_ptr(&group.queue) as usize);
+            groups.dedup_by(|a, b| Arc::ptr_eq(&a.queue, &b.queue));
+            groups.iter().for_each(|group| group.queue.go_on(&mut self.effects));
+        }
+        groups.clear();
+        entries.clear();
         settles.waiting.drain(..).for_each(|queue| queue.resume(self.link.id, &mut self.effects));
-        if settles.entries.capacity() <= KEEP_MAX {
+        if settles.gathered.entries.capacity() <= KEEP_MAX {
             self.settles = settles;
         }
         if acked > 0 {
@@ -102,7 +122,7 @@ impl Client {
     fn take_out(&mut self) -> Result<(), Failed> {
         let mut outbox = self.link.outbox();
         let outbox = &mut *outbox;
-        let Settles { pending, groups, taken, entries, extras, waiting } = &mut self.settles;
+        let Settles { pending, taken, gathered, waiting } = &mut self.settles;
         let mut result = Ok(());
         for settle in pending.drain(..) {
             let Some(lane) = outbox.channels.get_mut(settle.channel) else {
@@ -120,32 +140,48 @@ impl Client {
             {
                 outbox.settles_in_order = false;
             }
-            for unacked in taken.iter() {
-                let Some(slot) = lane.slot(unacked.slot) else { continue };
-                let joins = groups.last().is_some_and(|group: &Group| {
-                    group.consumer == slot.consumer && group.verdict == settle.verdict && Arc::ptr_eq(&group.queue, &slot.queue)
-                });
-                if !joins {
-                    let (queue, consumer) = (slot.queue.clone(), slot.consumer);
-                    groups.push(Group { queue, consumer, verdict: settle.verdict, entries: 0, extras: 0 });
-                }
-                let group = groups.last_mut().expect("one was just made");
-                entries.push(unacked.entry);
-                group.entries += 1;
-                if unacked.entry.has(Entry::EXTRA)
-                    && let Some(extra) =
-                        settle_open(&self.link, lane, unacked.tag, settle.verdict, self.vhost.shared.epoch_ns, &mut self.effects)
-                {
-                    extras.push((unacked.entry.seq, extra));
-                    group.extras += 1;
-                }
-                lane.free_slot(unacked.slot);
-            }
+            gathered.add(lane, taken, settle.verdict, |lane, tag| {
+                settle_open(&self.link, lane, tag, settle.verdict, self.vhost.shared.epoch_ns, &mut self.effects)
+            });
             if !lane.is_at_limit() {
                 waiting.append(&mut lane.waiting);
             }
         }
         result
+    }
+}
+
+impl Gathered {
+    /// Adds what was taken out of `lane`. `open` ends what stood beside a delivery.
+    // HOT
+    fn add(
+        &mut self,
+        lane: &mut Lane,
+        taken: &[Unacked],
+        verdict: Verdict,
+        mut open: impl FnMut(&mut Lane, u64) -> Option<Extra>,
+    ) {
+        for unacked in taken {
+            let Some(slot) = lane.slot(unacked.slot) else { continue };
+            let joins = self.groups.last().is_some_and(|group| {
+                group.consumer == slot.consumer && group.verdict == verdict && Arc::ptr_eq(&group.queue, &slot.queue)
+            });
+            if !joins {
+                let (queue, consumer) = (slot.queue.clone(), slot.consumer);
+                self.groups.push(Group { queue, consumer, verdict, entries: 0, extras: 0 });
+            }
+            let group = self.groups.last_mut().expect("one was just made");
+            self.entries.push(unacked.entry);
+            group.entries += 1;
+            if unacked.entry.has(Entry::EXTRA)
+                && let Some(extra) = open(lane, unacked.tag)
+            {
+                self.extras.push((unacked.entry.seq, extra));
+                group.extras += 1;
+            }
+        }
+        // Only now: several of them may share a slot whose consumer is gone.
+        taken.iter().for_each(|unacked| lane.free_slot(unacked.slot));
     }
 }
 

@@ -152,7 +152,7 @@ impl Backlog {
     }
 
     /// Forgets a message that is neither ready nor unacked any more; returns its bytes.
-    fn drop_entry(&mut self, entry: &Entry) -> u64 {
+    pub fn drop_entry(&mut self, entry: &Entry) -> u64 {
         let weight = self.weight(entry);
         self.extras.remove(&entry.seq);
         self.segments.release(entry.segment, 1);

@@ -54,6 +54,24 @@ pub(super) enum Settling {
     Requeue,
 }
 
+/// Deliveries of one consumer that leave the unacked state.
+pub(super) struct Settled<'a> {
+    pub consumer: u64,
+    pub entries: &'a [Entry],
+    /// Of those entries that carry something, in order.
+    pub extras: Vec<(u64, Extra)>,
+    pub settling: Settling,
+    pub then: Then,
+}
+
+/// Whether the queue hands out at once. What comes back together must be back before any of it goes out again, or it would lose its
+/// order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Then {
+    Serve,
+    Wait,
+}
+
 impl Queue {
     pub fn new(spec: QueueSpec, owner: Option<ConnectionId>) -> Arc<Self> {
         Arc::new(Queue {
@@ -119,14 +137,8 @@ impl Queue {
 
     /// Settles deliveries of one consumer (or of `basic.get`, consumer 0).
     // HOT
-    pub fn settle(
-        self: &Arc<Self>,
-        consumer: u64,
-        entries: &[Entry],
-        extras: Vec<(u64, Extra)>,
-        settling: Settling,
-        effects: &mut Effects,
-    ) {
+    pub fn settle(self: &Arc<Self>, settled: Settled<'_>, effects: &mut Effects) {
+        let Settled { consumer, entries, extras, settling, then } = settled;
         let mut state = self.state();
         let state = &mut *state;
         let mut extras = extras.into_iter().peekable();
@@ -156,7 +168,14 @@ impl Queue {
         if let Some(found) = state.consumers.iter_mut().find(|found| found.id == consumer) {
             found.unacked -= entries.len() as u32;
         }
-        self.serve(state, &mut backlog::Fresh::none(), effects);
+        if then == Then::Serve {
+            self.serve(state, &mut backlog::Fresh::none(), effects);
+        }
+    }
+
+    /// Hands out what consumers have room for.
+    pub fn go_on(self: &Arc<Self>, effects: &mut Effects) {
+        self.serve(&mut self.state(), &mut backlog::Fresh::none(), effects);
     }
 
     /// Goes on delivering to a connection whose outbox was full or whose channel was at its limit.

@@ -12,6 +12,7 @@ use crate::broker::outbox::{Lane, Open, Outbox, Unacked};
 use crate::broker::record::Frames;
 use crate::broker::trace;
 use crate::kernel::Instant;
+use crate::wire::amqp::encode;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -58,6 +59,10 @@ impl Queue {
             }
             let Some(entry) = backlog.take(fresh, now, &mut freed) else { break };
             waited.add(backlog, &entry, now);
+            if entry.has(Entry::EXTRA) && !fits(backlog, &entry, *frame_max, effects) {
+                freed += backlog.drop_entry(&entry);
+                continue;
+            }
             let mut weight = u64::from(entry.len);
             let tag = lane.next_tag();
             if entry.has(Entry::EXTRA) {
@@ -177,13 +182,7 @@ impl Queue {
         frames.deliver(to.head, to.tag, redelivered, record, extra.body.as_ref(), to.frame_max);
         let weight = extra.body_len();
         if let Some(call) = &extra.call {
-            let fits = record.header().len() + 8 <= to.frame_max as usize;
-            let notice = if fits {
-                Notice::Delivered { link: to.link.clone() }
-            } else {
-                Notice::FrameTooSmall { frame_max: to.frame_max }
-            };
-            effects.notify(call.clone(), notice);
+            effects.notify(call.clone(), Notice::Delivered { link: to.link.clone() });
         }
         let process = extra.trace.as_ref().map(|beside| {
             let at = trace::Handed { queue: self, link: to.link, since, now: effects.now, redelivered };
@@ -197,6 +196,17 @@ impl Queue {
         }
         weight
     }
+}
+
+/// Whether a call's header fits the frames of the consumer it would go to; a header cannot be split. If not, its caller learns why.
+#[cold]
+fn fits(backlog: &Backlog, entry: &Entry, frame_max: u32, effects: &mut Effects) -> bool {
+    let Some(call) = backlog.extra(entry).and_then(|extra| extra.call.clone()) else { return true };
+    let fits = encode::header_fits(backlog.record(entry).properties().len(), frame_max);
+    if !fits {
+        effects.notify(call, Notice::FrameTooSmall { frame_max });
+    }
+    fits
 }
 
 /// Where `basic.get` was called.

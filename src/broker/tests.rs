@@ -1,0 +1,689 @@
+//! What the broker promises, one sentence a test.
+
+use super::client::{Consume, Hold, Verdict};
+use super::config::{Attachment, Attachments, BrokerConfig};
+use super::core::Broker;
+use super::declare::DeleteRule;
+use super::refused::Refused;
+use super::testing::{Peer, Said, World};
+use crate::kernel::Clock;
+use crate::model::call::{Call, CallBus, CallEvent, CallFailure, CallObserver, Pressure};
+use crate::model::table::{Field, Table};
+use crate::model::topology::{BindingSpec, CALL_EXCHANGE, EVENT_EXCHANGE, ExchangeKind, ExchangeSpec, QueueSpec};
+use crate::wire::amqp::{Properties, PropertyList, RawTable, table};
+use bytes::Bytes;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+fn refused(result: Result<impl std::fmt::Debug, super::Failed>) -> String {
+    let refused = result.expect_err("refused").refused;
+    let kind = match refused {
+        Refused::NotFound(_) => 404,
+        Refused::AccessRefused(_) => 403,
+        Refused::Locked(_) => 405,
+        Refused::Precondition(_) => 406,
+        Refused::TooLarge(_) => 311,
+        Refused::NotImplemented(_) => 540,
+        Refused::NotAllowed(_) => 530,
+        Refused::CommandInvalid(_) => 503,
+    };
+    format!("{kind} {refused}")
+}
+
+fn spec(name: &str) -> QueueSpec {
+    QueueSpec { name: name.into(), durable: false, exclusive: false, auto_delete: false, arguments: Table::new() }
+}
+
+fn exchange_spec(name: &str, kind: ExchangeKind) -> ExchangeSpec {
+    ExchangeSpec { name: name.into(), kind, durable: true, auto_delete: false, internal: false, arguments: Table::new() }
+}
+
+#[test]
+fn a_requeued_message_returns_to_its_place_marked_redelivered() {
+    let world = World::new();
+    let mut peer = world.connect();
+    peer.declare("q");
+    for body in ["a", "b", "c", "d"] {
+        peer.publish("", "q", body);
+    }
+    peer.consume("q", "one", 3, false).expect("consuming");
+    assert_eq!(peer.bodies(), "a b c");
+    peer.client.cancel(1, "one").expect("cancelled");
+    peer.settle(2, false, Verdict::Requeue).expect("known");
+    peer.settle(1, false, Verdict::Requeue).expect("known");
+    let mut other = world.connect();
+    other.consume("q", "two", 0, true).expect("consuming");
+    assert_eq!(other.bodies(), "a* b* d");
+}
+
+#[test]
+fn unacked_messages_return_to_the_front_after_channel_close() {
+    let world = World::new();
+    let mut peer = world.connect();
+    peer.declare("q");
+    for body in ["a", "b", "c"] {
+        peer.publish("", "q", body);
+    }
+    peer.consume("q", "c", 2, false).expect("consuming");
+    assert_eq!(peer.bodies(), "a b");
+    peer.client.close_channel(1);
+    peer.flush().expect("flushed");
+    let mut other = world.connect();
+    assert!(matches!(other.get("q"), Some(Said::Message { redelivered: true, body, .. }) if body == b"a"));
+}
+
+#[test]
+fn several_consumers_take_turns_and_prefetch_holds_each() {
+    let world = World::new();
+    let mut publisher = world.connect();
+    publisher.declare("q");
+    let (mut one, mut two) = (world.connect(), world.connect());
+    one.consume("q", "one", 2, false).expect("consuming");
+    two.consume("q", "two", 0, true).expect("consuming");
+    for body in ["1", "2", "3", "4", "5", "6"] {
+        publisher.say("", "q", body.as_bytes());
+    }
+    publisher.flush().expect("flushed");
+    assert_eq!((one.bodies().as_str(), two.bodies().as_str()), ("1 3", "2 4 5 6"));
+    one.ack(2);
+    publisher.publish("", "q", "7");
+    assert_eq!((one.bodies().as_str(), two.bodies().as_str()), ("7", ""));
+}
+
+#[test]
+fn a_channel_wide_prefetch_holds_all_its_consumers_together() {
+    let world = World::new();
+    let mut peer = world.connect();
+    peer.declare("a");
+    peer.declare("b");
+    peer.client.limit_prefetch(1, 2, true).expect("limited");
+    peer.consume("a", "ca", 0, false).expect("consuming");
+    peer.consume("b", "cb", 0, false).expect("consuming");
+    for (queue, body) in [("a", "1"), ("b", "2"), ("a", "3"), ("b", "4")] {
+        peer.publish("", queue, body);
+    }
+    assert_eq!(peer.bodies(), "1 2");
+    peer.ack(1);
+    assert_eq!(peer.bodies().len(), 1);
+    peer.settle(0, true, Verdict::Ack).expect("all");
+    assert_eq!(peer.bodies().len(), 1);
+}
+
+#[test]
+fn a_consumer_of_higher_priority_is_served_first() {
+    let world = World::new();
+    let mut peer = world.connect();
+    peer.declare("q");
+    let (mut low, mut high) = (world.connect(), world.connect());
+    low.consume("q", "low", 0, true).expect("consuming");
+    let arguments = Table::new().with("x-priority", Field::I32(5));
+    high.client.limit_prefetch(1, 1, false).expect("limited");
+    let consume = Consume { queue: "q".into(), tag: "high".into(), arguments, ..Consume::default() };
+    high.client.consume(1, consume).expect("consuming");
+    for body in ["1", "2"] {
+        peer.publish("", "q", body);
+    }
+    assert_eq!((high.bodies().as_str(), low.bodies().as_str()), ("1", "2"));
+}
+
+#[test]
+fn confirms_are_cumulative_and_a_return_comes_before_its_confirm() {
+    let world = World::new();
+    let mut peer = world.connect();
+    peer.declare("q");
+    peer.client.select_confirms(1).expect("confirms");
+    peer.say("", "q", b"1");
+    peer.say("", "q", b"2");
+    peer.say_with("", "nowhere", PropertyList::default(), true, b"lost").expect("published");
+    peer.say("", "nowhere", b"silent");
+    peer.flush().expect("flushed");
+    let said = peer.news();
+    assert_eq!(
+        said,
+        [
+            Said::Returned { code: 312, key: "nowhere".into(), body: b"lost".to_vec() },
+            Said::Confirmed { channel: 1, up_to: 4, multiple: true }
+        ]
+    );
+    peer.publish("", "q", "5");
+    assert_eq!(peer.news(), [Said::Confirmed { channel: 1, up_to: 5, multiple: false }]);
+}
+
+#[test]
+fn declarations_are_compared_in_rabbitmqs_words() {
+    let world = World::new();
+    let mut peer = world.connect();
+    peer.declare("q");
+    let durable = QueueSpec { durable: true, ..spec("q") };
+    let text = "406 inequivalent arg 'durable' for queue 'q' in vhost '/': received 'true' but current is 'false'";
+    assert_eq!(refused(peer.declare_as(durable)), text);
+    peer.exchange("x", ExchangeKind::Direct);
+    let other = exchange_spec("x", ExchangeKind::Fanout);
+    let text = "406 inequivalent arg 'type' for exchange 'x' in vhost '/': received 'fanout' but current is 'direct'";
+    assert_eq!(refused(peer.client.declare_exchange(1, &other)), text);
+    let lazy = Table::new().with("x-queue-mode", Field::text("lazy"));
+    let text = "406 inequivalent arg 'x-queue-mode' for queue 'q' in vhost '/': received the value 'lazy' of type 'longstr' but \
+                current is none";
+    assert_eq!(refused(peer.try_declare("q", lazy)), text);
+    let classic = Table::new().with("x-queue-type", Field::text("classic"));
+    peer.try_declare("q", classic).expect("classic is what it is");
+    assert_eq!(refused(peer.client.declare_queue_passively(1, "none")), "404 no queue 'none' in vhost '/'");
+    assert_eq!(refused(peer.client.declare_exchange_passively(1, "none")), "404 no exchange 'none' in vhost '/'");
+}
+
+#[test]
+fn names_of_the_broker_are_reserved_and_its_exchanges_stay() {
+    let world = World::new();
+    let mut peer = world.connect();
+    let declare = |peer: &mut Peer, name: &str| peer.client.declare_exchange(1, &exchange_spec(name, ExchangeKind::Topic));
+    for name in [CALL_EXCHANGE, EVENT_EXCHANGE, "amq.topic"] {
+        declare(&mut peer, name).expect("declared again as it is");
+        let deleted = peer.client.delete_exchange(1, name, false);
+        assert!(refused(deleted).starts_with("403 exchange name"), "{name}");
+    }
+    for name in ["amq.mine", "reactor.mine"] {
+        assert!(refused(declare(&mut peer, name)).contains("contains reserved prefix"), "{name}");
+        assert!(refused(peer.try_declare(name, Table::new())).contains("contains reserved prefix"), "{name}");
+    }
+    assert_eq!(refused(declare(&mut peer, "")), "403 operation not permitted on the default exchange");
+}
+
+#[test]
+fn what_is_not_there_yet_is_refused_by_name() {
+    let world = World::new();
+    let mut peer = world.connect();
+    for (argument, value) in
+        [("x-message-ttl", Field::I32(5)), ("x-max-length", Field::I32(5)), ("x-queue-type", Field::text("stream"))]
+    {
+        let text = refused(peer.try_declare("q", Table::new().with(argument, value)));
+        assert!(text.starts_with("540") && text.contains("is not available yet"), "{text}");
+    }
+    let unknown = Table::new().with("x-queue-type", Field::text("nonsense"));
+    assert!(refused(peer.try_declare("q", unknown)).starts_with("406 invalid arg 'x-queue-type'"));
+    peer.declare("q");
+    let headers = table::encoded(&Table::new().with("CC", Field::Array(vec![Field::text("q")])));
+    let headers = RawTable::check(&headers).ok();
+    let copied = peer.say_with("", "q", PropertyList { headers, ..PropertyList::default() }, false, b"");
+    assert!(refused(copied).starts_with("540 header 'CC'"));
+}
+
+#[test]
+fn deleting_asks_whether_a_queue_is_used_or_empty() {
+    let world = World::new();
+    let mut peer = world.connect();
+    peer.declare("q");
+    peer.publish("", "q", "1");
+    peer.consume("q", "c", 1, false).expect("consuming");
+    peer.publish("", "q", "2");
+    let rule = |if_unused, if_empty| DeleteRule { if_unused, if_empty };
+    assert_eq!(refused(peer.client.delete_queue(1, "q", rule(true, false))), "406 queue 'q' in vhost '/' in use");
+    assert_eq!(refused(peer.client.delete_queue(1, "q", rule(false, true))), "406 queue 'q' in vhost '/' not empty");
+    assert_eq!(peer.client.delete_queue(1, "q", rule(false, false)), Ok(1));
+    assert_eq!(peer.client.delete_queue(1, "q", rule(false, false)), Ok(0));
+    peer.flush().expect("flushed");
+    assert_eq!(peer.news().last(), Some(&Said::Cancelled { tag: "c".into() }));
+    // What was out may still be acked.
+    peer.ack(1);
+    assert_eq!(world.broker.totals().queue_bytes, 0);
+}
+
+#[test]
+fn an_exclusive_queue_is_its_connections_and_goes_with_it() {
+    let world = World::new();
+    let (mut owner, mut other) = (world.connect(), world.connect());
+    owner.declare_as(QueueSpec { exclusive: true, ..spec("mine") }).expect("declared");
+    let locked = "405 cannot obtain exclusive access to locked queue 'mine'";
+    assert!(refused(other.declare_as(QueueSpec { exclusive: true, ..spec("mine") })).starts_with(locked));
+    assert!(refused(other.client.declare_queue_passively(1, "mine")).starts_with(locked));
+    assert!(refused(other.consume("mine", "c", 0, true)).starts_with(locked));
+    assert!(refused(other.delete("mine")).starts_with(locked));
+    other.publish("", "mine", "from elsewhere");
+    assert!(owner.get("mine").is_some());
+    owner.client.close("over");
+    assert_eq!(refused(other.client.declare_queue_passively(1, "mine")), "404 no queue 'mine' in vhost '/'");
+}
+
+#[test]
+fn an_auto_delete_queue_goes_with_its_last_consumer_only() {
+    let world = World::new();
+    let mut peer = world.connect();
+    peer.declare_as(QueueSpec { auto_delete: true, ..spec("q") }).expect("declared");
+    peer.consume("q", "one", 0, true).expect("consuming");
+    peer.consume("q", "two", 0, true).expect("consuming");
+    peer.client.cancel(1, "one").expect("cancelled");
+    assert!(world.broker.vhost("/").expect("space").queue("q").is_some());
+    peer.client.close_channel(1);
+    assert!(world.broker.vhost("/").expect("space").queue("q").is_none());
+}
+
+#[test]
+fn an_auto_delete_exchange_goes_with_its_last_binding() {
+    let world = World::new();
+    let mut peer = world.connect();
+    peer.declare("q");
+    let spec = ExchangeSpec { auto_delete: true, ..exchange_spec("x", ExchangeKind::Direct) };
+    peer.client.declare_exchange(1, &spec).expect("declared");
+    peer.bind("q", "x", "a").expect("bound");
+    peer.bind("q", "x", "b").expect("bound");
+    peer.publish("x", "a", "routed");
+    let vhost = world.broker.vhost("/").expect("space");
+    let unbind = |peer: &mut Peer, key: &str| {
+        let spec = BindingSpec { source: "x".into(), queue: "q".into(), routing_key: key.into(), arguments: Table::new() };
+        peer.client.unbind(1, spec).expect("unbound");
+    };
+    unbind(&mut peer, "a");
+    assert!(vhost.exchanges().iter().any(|exchange| &*exchange.name == "x"));
+    unbind(&mut peer, "b");
+    assert!(!vhost.exchanges().iter().any(|exchange| &*exchange.name == "x"));
+    assert!(refused(peer.say_with("x", "a", PropertyList::default(), false, b"")).starts_with("404 no exchange 'x'"));
+}
+
+#[test]
+fn an_exclusive_consumer_is_alone() {
+    let world = World::new();
+    let mut peer = world.connect();
+    peer.declare("q");
+    peer.client.consume(1, Consume { queue: "q".into(), tag: "a".into(), exclusive: true, ..Consume::default() }).expect("alone");
+    assert_eq!(refused(peer.consume("q", "b", 0, true)), "403 queue 'q' in vhost '/' in exclusive use");
+    assert_eq!(refused(peer.consume("q", "a", 0, true)), "530 attempt to reuse consumer tag 'a'");
+    peer.client.cancel(1, "a").expect("cancelled");
+    peer.consume("q", "b", 0, true).expect("free again");
+}
+
+#[test]
+fn an_expired_message_is_never_delivered_but_one_for_a_waiting_consumer_is() {
+    let world = World::new();
+    let mut peer = world.connect();
+    peer.declare("q");
+    let brief = |peer: &mut Peer, expiration: &str, body: &str| {
+        let properties = PropertyList { expiration: Some(expiration), ..PropertyList::default() };
+        peer.say_with("", "q", properties, false, body.as_bytes())
+    };
+    assert!(refused(brief(&mut peer, "soon", "x")).starts_with("406 invalid expiration 'soon'"));
+    brief(&mut peer, "100", "late").expect("published");
+    peer.publish("", "q", "lasting");
+    world.clock.advance(Duration::from_millis(101));
+    assert!(matches!(peer.get("q"), Some(Said::Message { body, .. }) if body == b"lasting"));
+    peer.consume("q", "c", 0, true).expect("consuming");
+    brief(&mut peer, "0", "at once").expect("published");
+    peer.flush().expect("flushed");
+    assert_eq!(peer.bodies(), "at once");
+    peer.client.cancel(1, "c").expect("cancelled");
+    brief(&mut peer, "50", "gone").expect("published");
+    peer.flush().expect("flushed");
+    world.clock.advance(Duration::from_millis(51));
+    world.broker.tick();
+    let view = world.broker.vhost("/").expect("space").queue("q").expect("queue");
+    assert_eq!((view.ready, view.counts.expired, view.ready_bytes), (0, 2, 0));
+}
+
+#[test]
+fn a_reply_reaches_the_channel_that_asked() {
+    let world = World::new();
+    let (mut asking, mut answering) = (world.connect(), world.connect());
+    answering.declare("work");
+    answering.consume("work", "worker", 0, true).expect("consuming");
+    let ask = |peer: &mut Peer| {
+        let properties =
+            PropertyList { reply_to: Some("amq.rabbitmq.reply-to"), correlation_id: Some("7"), ..PropertyList::default() };
+        peer.say_with("", "work", properties, false, b"?").and_then(|()| peer.flush())
+    };
+    assert_eq!(refused(ask(&mut asking)), "406 fast reply consumer does not exist");
+    assert_eq!(refused(asking.consume("amq.rabbitmq.reply-to", "r", 0, false)), "406 reply consumer cannot acknowledge");
+    asking.consume("amq.rabbitmq.reply-to", "r", 0, true).expect("consuming");
+    assert_eq!(refused(asking.consume("amq.rabbitmq.reply-to", "r2", 0, true)), "406 reply consumer already set");
+    ask(&mut asking).expect("asked");
+    let Said::Message { properties, .. } = answering.news().pop().expect("the question") else { panic!("a message") };
+    let address = Properties::trusted(&properties).reply_to().expect("an address").to_owned();
+    assert!(address.starts_with("amq.rabbitmq.reply-to.") && address.len() > 40, "{address}");
+    answering.client.declare_queue_passively(1, &address).expect("it lives");
+    answering.publish("", &address, "!");
+    let heard = asking.news();
+    assert!(
+        matches!(&heard[..], [Said::Message { by, body, key, .. }] if by == "r" && body == b"!" && *key == address),
+        "{heard:?}"
+    );
+    asking.client.close_channel(1);
+    let properties = PropertyList::default();
+    answering.say_with("", &address, properties, true, b"too late").expect("published");
+    answering.flush().expect("flushed");
+    assert!(matches!(&answering.news()[..], [Said::Returned { code: 312, .. }]));
+    assert_eq!(world.broker.totals().replies_dropped, 1);
+}
+
+#[test]
+fn a_user_id_that_is_not_the_logins_is_refused() {
+    let world = World::new();
+    let mut peer = world.connect();
+    peer.declare("q");
+    let claim = |peer: &mut Peer, user: &str| {
+        peer.say_with("", "q", PropertyList { user_id: Some(user), ..PropertyList::default() }, false, b"")
+    };
+    claim(&mut peer, "guest").expect("its own");
+    let text = "406 user_id property set to 'reactor.gateway' but authenticated user was 'guest'";
+    assert_eq!(refused(claim(&mut peer, "reactor.gateway")), text);
+}
+
+#[test]
+fn publishers_are_held_while_queues_are_over_the_limit() {
+    let world = World::with(BrokerConfig { queue_bytes_max: 10_000, ..BrokerConfig::default() });
+    let mut peer = world.connect();
+    peer.declare("q");
+    peer.say("", "q", &[0; 4_000]);
+    peer.flush().expect("flushed");
+    assert!(peer.client.take_hold().is_none());
+    peer.say("", "q", &[0; 7_000]);
+    peer.flush().expect("flushed");
+    assert!(matches!(peer.client.take_hold(), Some(Hold::Alarm)));
+    assert!(world.broker.totals().alarm);
+    let mut other = world.connect();
+    other.client.purge_queue(1, "q").expect("purged");
+    assert!(!world.broker.totals().alarm);
+    peer.publish("", "q", "small");
+    assert!(peer.client.take_hold().is_none());
+}
+
+#[test]
+fn a_slow_reader_bounds_its_outbox_and_gets_the_rest_as_it_reads() {
+    let world = World::new();
+    let (mut publisher, mut slow) = (world.connect(), world.connect());
+    publisher.declare("q");
+    slow.consume("q", "c", 0, true).expect("consuming");
+    for number in 0..3_000u32 {
+        let mut body = number.to_be_bytes().to_vec();
+        body.resize(1_000, 0);
+        publisher.say("", "q", &body);
+    }
+    publisher.flush().expect("flushed");
+    let view = world.broker.vhost("/").expect("space").queue("q").expect("queue");
+    assert!(view.ready > 1_500, "only {} wait in the queue", view.ready);
+    let numbers: Vec<u32> = slow
+        .news()
+        .into_iter()
+        .map(|said| match said {
+            Said::Message { body, .. } => u32::from_be_bytes(body[..4].try_into().expect("four")),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert!(numbers.iter().copied().eq(0..3_000), "{} came", numbers.len());
+}
+
+#[test]
+fn a_body_larger_than_the_readers_frames_is_split() {
+    let world = World::new();
+    let mut publisher = world.connect();
+    let mut small = world.connect_as(Table::new(), 4_096);
+    publisher.declare("q");
+    small.consume("q", "c", 0, true).expect("consuming");
+    for length in [4_088, 4_089, 8_191, 8_192, 100_000] {
+        let body: Vec<u8> = (0..length).map(|at| at as u8).collect();
+        publisher.say("", "q", &body);
+        publisher.flush().expect("flushed");
+        assert!(matches!(&small.news()[..], [Said::Message { body: got, .. }] if *got == body), "{length} bytes");
+        publisher.say("", "q", &body);
+        publisher.flush().expect("flushed");
+        small.news();
+    }
+}
+
+#[test]
+fn peeking_changes_nothing() {
+    let world = World::new();
+    let mut peer = world.connect();
+    peer.declare("q");
+    peer.publish("amq.fanout", "", "nowhere");
+    for body in ["one", "two", "three"] {
+        peer.publish("", "q", body);
+    }
+    let vhost = world.broker.vhost("/").expect("space");
+    let peeked = vhost.peek("q", 2, 2).expect("there");
+    let seen: Vec<(u64, &[u8], u64)> =
+        peeked.iter().map(|message| (message.position, &message.body[..], message.body_len)).collect();
+    assert_eq!(seen, [(0, &b"on"[..], 3), (1, b"tw", 3)]);
+    assert_eq!((peeked[0].routing_key.as_str(), peeked[0].redelivered, peeked[0].header.len()), ("q", false, 14));
+    peer.consume("q", "c", 0, true).expect("consuming");
+    assert_eq!(peer.bodies(), "one two three");
+    assert!(vhost.peek("none", 1, 1).is_err());
+}
+
+// ---- calls ----
+
+#[derive(Default)]
+struct Caller {
+    events: Mutex<Vec<String>>,
+}
+
+impl CallObserver for Caller {
+    fn on(&self, event: CallEvent) -> Pressure {
+        let told = match event {
+            CallEvent::Delivered { service, .. } => format!("delivered to {service}"),
+            CallEvent::Part(part) => format!("{}{}", String::from_utf8_lossy(&part.body), if part.last { "" } else { " …" }),
+            CallEvent::Failed(failure) => format!("{failure:?}"),
+        };
+        self.events.lock().expect("free").push(told);
+        Pressure::Continue
+    }
+}
+
+impl Caller {
+    fn told(&self) -> Vec<String> {
+        std::mem::take(&mut self.events.lock().expect("free"))
+    }
+}
+
+fn call(key: &str) -> Call {
+    Call {
+        space: "/".into(),
+        key: key.into(),
+        fields: vec![(":method".into(), Bytes::from_static(b"GET")), (":path".into(), Bytes::from_static(b"/greeter/hi?x=1"))],
+        body: Bytes::from_static(b"hello"),
+        content_type: Some("text/plain".into()),
+        content_encoding: None,
+        request_id: "r-1".into(),
+        deadline: Duration::from_secs(30),
+    }
+}
+
+fn worker(world: &World, no_ack: bool) -> Peer {
+    let mut worker = world.connect();
+    worker.declare("greeter.calls");
+    worker.bind("greeter.calls", CALL_EXCHANGE, "greeter.#").expect("bound");
+    worker.consume("greeter.calls", "w", 10, no_ack).expect("consuming");
+    worker
+}
+
+/// The delivery tag, and the reply address and correlation of the call that `worker` was handed.
+fn handed(worker: &mut Peer) -> (u64, String, String) {
+    let heard = worker.news();
+    let [.., Said::Message { tag, properties, .. }] = &heard[..] else { panic!("no call in {heard:?}") };
+    let properties = Properties::trusted(properties);
+    let text = |text: Option<&str>| text.expect("present").to_owned();
+    (*tag, text(properties.reply_to()), text(properties.correlation_id()))
+}
+
+fn reply(worker: &mut Peer, address: &str, correlation: &str, more: bool, body: &str) {
+    let headers = table::encoded(&Table::new().with(":more", Field::Bool(more)));
+    let headers = RawTable::check(&headers).ok();
+    let properties = PropertyList { correlation_id: Some(correlation), headers, ..PropertyList::default() };
+    worker.say_with("", address, properties, false, body.as_bytes()).expect("published");
+    worker.flush().expect("flushed");
+}
+
+#[test]
+fn a_call_arrives_as_the_contract_says_and_its_reply_goes_back() {
+    let world = World::new();
+    let mut worker = worker(&world, false);
+    worker.news();
+    let caller = Arc::new(Caller::default());
+    let _guard = world.broker.call(call("greeter.hi"), caller.clone()).expect("called");
+    let heard = worker.news();
+    let [Said::Message { exchange, key, properties, body, redelivered: false, .. }] = &heard[..] else { panic!("{heard:?}") };
+    assert_eq!((exchange.as_str(), key.as_str(), &body[..]), (CALL_EXCHANGE, "greeter.hi", &b"hello"[..]));
+    let list = Properties::check(properties).expect("good").to_list();
+    assert_eq!(list.headers.and_then(|headers| headers.get(":path")?.as_str()), Some("/greeter/hi?x=1"));
+    assert_eq!((list.user_id, list.app_id, list.kind), (Some("reactor.gateway"), Some("reactor.gateway"), Some("http.request")));
+    assert_eq!((list.expiration, list.delivery_mode, list.message_id), (Some("30000"), Some(1), Some("r-1")));
+    assert_eq!(list.timestamp, Some(1_700_000_000));
+    let (address, correlation) = (list.reply_to.expect("an address"), list.correlation_id.expect("a correlation"));
+    reply(&mut worker, address, correlation, true, "first");
+    reply(&mut worker, address, correlation, false, "last");
+    reply(&mut worker, address, correlation, false, "too late");
+    assert_eq!(caller.told(), ["delivered to greeter", "first …", "last"]);
+    assert_eq!(world.broker.totals().replies_dropped, 1);
+}
+
+#[test]
+fn a_call_that_nobody_can_answer_fails_at_once() {
+    let world = World::new();
+    let caller: Arc<Caller> = Arc::default();
+    let failure = |world: &World, key: &str| world.broker.call(call(key), caller.clone()).err().expect("failed");
+    assert_eq!(failure(&world, "greeter.hi"), CallFailure::Unbound { attached: vec![] });
+    let mut worker = worker(&world, false);
+    assert_eq!(failure(&world, "other.hi"), CallFailure::Unbound { attached: vec!["greeter".into()] });
+    worker.client.cancel(1, "w").expect("cancelled");
+    world.clock.advance(Duration::from_secs(3));
+    let service = "greeter".to_owned();
+    assert_eq!(failure(&world, "greeter.hi"), CallFailure::NoConsumer { service, last_seen: Some(Duration::from_secs(3)) });
+    worker.bind("greeter.calls", CALL_EXCHANGE, "greeter.v2.#").expect("bound");
+    let expected = CallFailure::NoSuchVersion { service: "greeter".into(), version: 3, attached: vec![2] };
+    assert_eq!(failure(&world, "greeter.v3.hi"), expected);
+}
+
+#[test]
+fn a_worker_that_goes_before_its_reply_fails_the_call_and_gets_no_second_try() {
+    for no_ack in [false, true] {
+        let world = World::new();
+        let mut worker = worker(&world, no_ack);
+        let caller: Arc<Caller> = Arc::default();
+        let _guard = world.broker.call(call("greeter.hi"), caller.clone()).expect("called");
+        let (_, address, correlation) = handed(&mut worker);
+        reply(&mut worker, &address, &correlation, true, "begun");
+        worker.client.close_channel(1);
+        worker.flush().expect("flushed");
+        let told = caller.told();
+        assert_eq!(told[..2], ["delivered to greeter", "begun …"]);
+        assert!(told[2].starts_with("WorkerGone"), "{told:?}");
+        let view = world.broker.vhost("/").expect("space").queue("greeter.calls").expect("queue");
+        assert_eq!((view.ready, view.unacked), (0, 0));
+        assert_eq!(world.broker.totals().queue_bytes, 0);
+    }
+}
+
+#[test]
+fn a_rejected_call_fails_and_a_requeued_one_finds_another_worker() {
+    let world = World::new();
+    let (mut first, mut second) = (worker(&world, false), worker(&world, false));
+    let caller: Arc<Caller> = Arc::default();
+    let _guard = world.broker.call(call("greeter.hi"), caller.clone()).expect("called");
+    let (tag, ..) = handed(&mut first);
+    first.settle(tag, false, Verdict::Requeue).expect("known");
+    let (tag, ..) = handed(&mut second);
+    second.settle(tag, false, Verdict::Discard).expect("known");
+    let told = caller.told();
+    assert_eq!(told[..2], ["delivered to greeter", "delivered to greeter"]);
+    assert!(told[2].starts_with("Rejected"), "{told:?}");
+}
+
+#[test]
+fn a_caller_that_goes_takes_its_queued_call_along_and_its_address_dies() {
+    let world = World::new();
+    let mut worker = worker(&world, false);
+    worker.client.limit_prefetch(1, 1, true).expect("limited");
+    let caller: Arc<Caller> = Arc::default();
+    let first = world.broker.call(call("greeter.one"), caller.clone()).expect("called");
+    let second = world.broker.call(call("greeter.two"), caller.clone()).expect("called");
+    let ready = || world.broker.vhost("/").expect("space").queue("greeter.calls").expect("queue").ready;
+    assert_eq!(ready(), 1);
+    drop(second);
+    assert_eq!(ready(), 0);
+    let (tag, address, correlation) = handed(&mut worker);
+    drop(first);
+    let properties = PropertyList { correlation_id: Some(&correlation), ..PropertyList::default() };
+    worker.say_with("", &address, properties, true, b"late").expect("published");
+    worker.ack(tag);
+    assert!(matches!(worker.news()[..], [Said::Returned { code: 312, .. }]));
+    assert_eq!(world.broker.totals().queue_bytes, 0);
+}
+
+#[test]
+fn a_call_that_does_not_fit_the_workers_frames_says_so() {
+    let world = World::new();
+    let mut small = world.connect_as(Table::new(), 4_096);
+    small.declare("greeter.calls");
+    small.bind("greeter.calls", CALL_EXCHANGE, "greeter.#").expect("bound");
+    small.consume("greeter.calls", "w", 0, false).expect("consuming");
+    let caller: Arc<Caller> = Arc::default();
+    let mut large = call("greeter.hi");
+    large.fields.push(("cookie".into(), Bytes::from(vec![b'x'; 5_000])));
+    let _guard = world.broker.call(large, caller.clone()).expect("called");
+    assert_eq!(caller.told(), ["FrameTooSmall { frame_max: 4096 }"]);
+    assert!(small.bodies().is_empty());
+}
+
+#[test]
+fn a_call_from_the_bus_reaches_one_queue_only() {
+    let world = World::new();
+    let mut peer = world.connect();
+    for (queue, key) in [("wide", "greeter.#"), ("narrow", "greeter.admin.#")] {
+        peer.declare(queue);
+        peer.bind(queue, CALL_EXCHANGE, key).expect("bound");
+    }
+    peer.publish(CALL_EXCHANGE, "greeter.admin.x", "1");
+    peer.publish(CALL_EXCHANGE, "greeter.x", "2");
+    peer.say_with(CALL_EXCHANGE, "nobody.x", PropertyList::default(), true, b"3").expect("published");
+    peer.flush().expect("flushed");
+    assert!(matches!(peer.news()[..], [Said::Returned { code: 312, .. }]));
+    assert!(matches!(peer.get("narrow"), Some(Said::Message { body, .. }) if body == b"1"));
+    assert!(matches!(peer.get("wide"), Some(Said::Message { body, .. }) if body == b"2"));
+    assert!(peer.get("wide").is_none());
+    assert!(refused(peer.bind("wide", CALL_EXCHANGE, "*.x")).contains("amq.rabbitmq.trace"));
+}
+
+// ---- attachments ----
+
+#[derive(Default)]
+struct Noted(Mutex<Vec<String>>);
+
+impl Attachments for Noted {
+    fn attached(&self, attachment: &Attachment) {
+        let language = attachment.language.as_deref().unwrap_or("-");
+        self.0
+            .lock()
+            .expect("free")
+            .push(format!("+{} {} {:?} {language}", attachment.service, attachment.instance, attachment.how));
+    }
+    fn detached(&self, attachment: &Attachment, reason: &str) {
+        self.0.lock().expect("free").push(format!("-{} {} {reason}", attachment.service, attachment.instance));
+    }
+}
+
+#[test]
+fn a_connection_is_an_instance_of_each_service_whose_queue_it_consumes() {
+    let noted = Arc::new(Noted::default());
+    let clock = Clock::manual(0);
+    let broker = Broker::new(clock.clone(), BrokerConfig::default(), noted.clone());
+    let world = World { clock, broker };
+    let told = || std::mem::take(&mut *noted.0.lock().expect("free"));
+    let mut named = world.connect_as(
+        Table::new().with("connection_name", Field::text("web:1")).with("product", Field::text("Pika Python Client Library")),
+        131_072,
+    );
+    named.declare("greeter.calls");
+    named.consume("greeter.calls", "c", 0, true).expect("consuming");
+    assert!(told().is_empty());
+    named.bind("greeter.calls", CALL_EXCHANGE, "greeter.#").expect("bound");
+    assert_eq!(told(), ["+greeter web:1 Calls python"]);
+    named.declare("mailer.event");
+    named.bind("mailer.event", EVENT_EXCHANGE, "order.*").expect("bound");
+    named.consume("mailer.event", "e", 0, true).expect("consuming");
+    assert_eq!(told(), ["+mailer web:1 Events python"]);
+    let mut plain = world.connect();
+    plain.consume("greeter.calls", "c", 0, true).expect("consuming");
+    assert_eq!(told(), ["+greeter greeter-1 Calls -"]);
+    named.client.cancel(1, "c").expect("cancelled");
+    assert_eq!(told(), ["-greeter web:1 it stopped consuming"]);
+    plain.client.close("it said goodbye");
+    assert_eq!(told(), ["-greeter greeter-1 it said goodbye"]);
+    named.client.close("it was lost");
+    assert_eq!(told(), ["-mailer web:1 it was lost"]);
+}
