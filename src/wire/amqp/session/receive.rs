@@ -19,6 +19,9 @@ use crate::wire::amqp::properties::Properties;
 use crate::wire::amqp::reply::{Reply, ReplyCode};
 use std::fmt::Write as _;
 
+const NO_HEADER: &str = "expected content header for class 60, got non content header frame instead";
+const NO_BODY: &str = "expected content body, got non content body frame instead";
+
 impl Session {
     pub(super) fn protocol_header(&mut self, input: &mut &[u8], out: &mut Vec<u8>) -> Step<'static> {
         let length = input.len().min(PROTOCOL_HEADER.len());
@@ -176,8 +179,8 @@ impl Session {
                 *input = &input[frame_bytes..];
                 self.method_while_closing(number, crossed, payload, out).unwrap_or_else(Step::Failed)
             }
-            Some(Channel::Header(_)) => turn("expected content header for class 60, got non content header frame instead").into(),
-            Some(Channel::Body(_)) => turn("expected content body, got non content body frame instead").into(),
+            Some(Channel::Header(_)) => turn(NO_HEADER).into(),
+            Some(Channel::Body(_)) => turn(NO_BODY).into(),
             None => {
                 *input = &input[frame_bytes..];
                 self.method_while_absent(number, payload, out).unwrap_or_else(Step::Failed)
@@ -280,8 +283,8 @@ impl Session {
                 _ => unreachable!("the slot was just seen to hold a message"),
             },
             Some(Channel::Closing { .. }) => return Ok(Step::Again),
-            Some(Channel::Open) => return Err(turn("expected method frame, got non method frame instead")),
-            Some(Channel::Body(_)) => return Err(turn("expected content body, got non content body frame instead")),
+            Some(Channel::Open) => return Err(no_content()),
+            Some(Channel::Body(_)) => return Err(turn(NO_BODY)),
             None => return Err(Failure::new(ReplyCode::ChannelError, "expected 'channel.open'")),
         };
         let syntax = |error: Malformed| Failure::new(ReplyCode::SyntaxError, error).by(BasicPublish::ID);
@@ -328,8 +331,8 @@ impl Session {
         match self.channels.get_mut(head.channel) {
             Some(Channel::Body(message)) if head.size as usize > message.missing() => Err(overflow(message)),
             Some(Channel::Body(_) | Channel::Closing { .. }) => Ok(()),
-            Some(Channel::Open) => Err(turn("expected method frame, got non method frame instead")),
-            Some(Channel::Header(_)) => Err(turn("expected content header for class 60, got non content header frame instead")),
+            Some(Channel::Open) => Err(no_content()),
+            Some(Channel::Header(_)) => Err(turn(NO_HEADER)),
             None => Err(Failure::new(ReplyCode::ChannelError, "expected 'channel.open'")),
         }
     }
@@ -399,8 +402,14 @@ impl Session {
     }
 }
 
+/// Content without its method.
+fn no_content() -> Failure {
+    Failure::new(ReplyCode::UnexpectedFrame, "expected method frame, got non method frame instead")
+}
+
+/// Something else where the content of a `basic.publish` should go on.
 fn turn(what: &str) -> Failure {
-    Failure::new(ReplyCode::UnexpectedFrame, what)
+    Failure::new(ReplyCode::UnexpectedFrame, what).by(BasicPublish::ID)
 }
 
 fn overflow(message: &Message) -> Failure {
