@@ -1,8 +1,16 @@
 import "./style/fonts.css";
 import "./style/tokens.css";
 import "./style/base.css";
+import "./style/controls.css";
+import "./style/tape.css";
+import "./style/region.css";
+import "./style/panel.css";
+import "./style/query.css";
+import "./style/table.css";
+import "./style/marks.css";
+import "./style/floating.css";
+import "./style/chart.css";
 import "./style/frame.css";
-import "./style/parts.css";
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { RouterProvider } from "@tanstack/react-router";
 import { StrictMode } from "react";

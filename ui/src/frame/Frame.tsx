@@ -45,21 +45,11 @@ function useCollapsed(): [boolean, () => void] {
 /** Pages without a time axis of their own. */
 const TAPELESS = new Set(["/settings", "/more"]);
 
-export function Frame() {
-  const [title, setTitle] = useState<HTMLElement | null>(null);
-  const [actions, setActions] = useState<HTMLElement | null>(null);
-  const slots = useMemo(() => ({ title, actions }), [title, actions]);
-  const [collapsed, toggleNav] = useCollapsed();
-  const [overlay, setOverlay] = useState<"palette" | "keys" | null>(null);
+type Overlay = "palette" | "keys" | null;
+
+/** Keys that work everywhere. */
+function useFrameKeys(setOverlay: (overlay: Overlay) => void, toggleNav: () => void): void {
   const navigate = useNavigate();
-  const link = useLink();
-  const path = useRouterState({ select: (s) => s.location.pathname });
-  const tapeless = TAPELESS.has(path);
-  const { errors_unread, started_us } = useOverview();
-  useEffect(() => {
-    if (path === "/logs" && errors_unread !== undefined && started_us !== undefined)
-      markErrorsRead(started_us, errors_unread);
-  }, [path, errors_unread, started_us]);
   useKeyListener();
   useKeys([
     { keys: "Ctrl K", does: "Go to or run", run: () => setOverlay("palette"), inFields: true },
@@ -77,6 +67,28 @@ export function Frame() {
     { keys: "g s", does: "Logs", silent: true, run: () => void navigate({ to: "/logs" }) },
     { keys: "g c", does: "Console", run: () => void navigate({ to: "/services" }) },
   ]);
+}
+
+/** Looking at the logs reads the errors. */
+function useErrorsRead(path: string): void {
+  const { errors_unread, started_us } = useOverview();
+  useEffect(() => {
+    if (path === "/logs" && errors_unread !== undefined && started_us !== undefined)
+      markErrorsRead(started_us, errors_unread);
+  }, [path, errors_unread, started_us]);
+}
+
+export function Frame() {
+  const [title, setTitle] = useState<HTMLElement | null>(null);
+  const [actions, setActions] = useState<HTMLElement | null>(null);
+  const slots = useMemo(() => ({ title, actions }), [title, actions]);
+  const [collapsed, toggleNav] = useCollapsed();
+  const [overlay, setOverlay] = useState<Overlay>(null);
+  const link = useLink();
+  const path = useRouterState({ select: (s) => s.location.pathname });
+  const tapeless = TAPELESS.has(path);
+  useErrorsRead(path);
+  useFrameKeys(setOverlay, toggleNav);
   return (
     <BarContext value={slots}>
       <div

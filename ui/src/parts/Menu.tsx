@@ -67,6 +67,19 @@ interface MenuListProps {
   close: (refocus: boolean) => void;
 }
 
+/** Where the focus goes: arrows round, Home, End, or the next item that begins with the letter. */
+function moved(event: React.KeyboardEvent, at: number, items: readonly MenuItem[]): number | null {
+  const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  if (step) return (at + step + items.length) % items.length;
+  if (event.key === "Home") return 0;
+  if (event.key === "End") return items.length - 1;
+  if (event.key.length !== 1 || event.ctrlKey || event.metaKey || event.key === " ") return null;
+  const begins = (item: MenuItem) => item.label.toLowerCase().startsWith(event.key.toLowerCase());
+  const after = items.findIndex((item, i) => i > at && begins(item));
+  const found = after >= 0 ? after : items.findIndex(begins);
+  return found >= 0 ? found : null;
+}
+
 function MenuList({ id, label, items, align, anchor, close }: MenuListProps) {
   const list = useRef<HTMLDivElement>(null);
   const [at, setAt] = useState(() =>
@@ -101,19 +114,11 @@ function MenuList({ id, label, items, align, anchor, close }: MenuListProps) {
   }, [anchor, close]);
 
   const onKeyDown = (event: React.KeyboardEvent) => {
-    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    if (step) setAt((at + step + items.length) % items.length);
-    else if (event.key === "Home") setAt(0);
-    else if (event.key === "End") setAt(items.length - 1);
+    const next = moved(event, at, items);
+    if (next !== null) setAt(next);
     else if (event.key === "Escape") close(true);
     else if (event.key === "Tab") close(false);
-    else if (event.key.length === 1 && !event.ctrlKey && !event.metaKey && event.key !== " ") {
-      const found = items.findIndex(
-        (item, i) => i > at && item.label.toLowerCase().startsWith(event.key.toLowerCase()),
-      );
-      const again = items.findIndex((item) => item.label.toLowerCase().startsWith(event.key.toLowerCase()));
-      if (found >= 0 || again >= 0) setAt(found >= 0 ? found : again);
-    } else return;
+    else return;
     event.stopPropagation();
     if (event.key !== "Tab") event.preventDefault();
   };

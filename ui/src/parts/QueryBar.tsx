@@ -44,8 +44,8 @@ function split(value: string, plain: boolean): { chips: { token: Token; index: n
   return { chips, rest };
 }
 
-export function QueryField({ value, onChange, placeholder, note, problem, plain = false, maxWidth }: QueryBarProps) {
-  const input = useRef<HTMLInputElement>(null);
+/** The text being typed, beside the conditions that stand as chips already. */
+function useDraft(value: string, plain: boolean, onChange: QueryBarProps["onChange"]) {
   const { chips, rest } = split(value, plain);
   const [draft, setDraft] = useState(rest);
   const [seen, setSeen] = useState(value);
@@ -55,8 +55,6 @@ export function QueryField({ value, onChange, placeholder, note, problem, plain 
     if (draft.trim() !== rest) setDraft(rest);
   }
   useEffect(() => () => clearTimeout(timer.current), []);
-  useKeys([{ keys: "/", does: "Focus the filter", run: () => input.current?.focus() }]);
-
   const chipText = chips.map((x) => x.token.text).join(" ");
   const join = (text: string) => [chipText, text.trim()].filter(Boolean).join(" ");
   const commit = (text: string, replace: boolean) => {
@@ -65,7 +63,7 @@ export function QueryField({ value, onChange, placeholder, note, problem, plain 
     // Complete conditions have become chips: the draft keeps what has not.
     setDraft(plain ? text : split(text, plain).rest);
   };
-  const onText = (text: string) => {
+  const type = (text: string) => {
     setDraft(text);
     clearTimeout(timer.current);
     if (text.endsWith(" ") && !plain && tokens(text).some(isChip)) return commit(text, false);
@@ -73,25 +71,31 @@ export function QueryField({ value, onChange, placeholder, note, problem, plain 
     if (plain || !tokens(text).some((t) => t.field !== null))
       timer.current = setTimeout(() => onChange(join(text), true), TYPING_MS);
   };
+  /** The last chip becomes text again. */
+  const unchip = () => {
+    const last = chips.at(-1);
+    if (!last) return false;
+    onChange(withoutToken(value, last.index), true);
+    setDraft([last.token.text, draft].filter(Boolean).join(" "));
+    return true;
+  };
+  return { chips, draft, commit, type, unchip };
+}
+
+export function QueryField({ value, onChange, placeholder, note, problem, plain = false, maxWidth }: QueryBarProps) {
+  const input = useRef<HTMLInputElement>(null);
+  const { chips, draft, commit, type, unchip } = useDraft(value, plain, onChange);
+  useKeys([{ keys: "/", does: "Focus the filter", run: () => input.current?.focus() }]);
   const onKeyDown = (event: React.KeyboardEvent<HTMLInputElement>) => {
+    const { selectionStart, selectionEnd } = event.currentTarget;
     if (event.key === "Enter") commit(draft, false);
     else if (event.key === "Escape") {
       commit(draft, true);
       input.current?.blur();
-    } else if (
-      event.key === "Backspace" &&
-      input.current?.selectionStart === 0 &&
-      input.current.selectionEnd === 0 &&
-      chips.length > 0
-    ) {
-      const last = chips.at(-1) as (typeof chips)[number];
-      onChange(withoutToken(value, last.index), true);
-      setDraft([last.token.text, draft].filter(Boolean).join(" "));
-    } else return;
+    } else if (event.key !== "Backspace" || selectionStart !== 0 || selectionEnd !== 0 || !unchip()) return;
     event.preventDefault();
     event.stopPropagation();
   };
-
   return (
     <div
       className={`query-field${problem ? " refused" : ""}`}
@@ -110,20 +114,25 @@ export function QueryField({ value, onChange, placeholder, note, problem, plain 
         aria-invalid={problem ? true : undefined}
         placeholder={chips.length === 0 ? placeholder : ""}
         value={draft}
-        onChange={(event) => onText(event.target.value)}
+        onChange={(event) => type(event.target.value)}
         onBlur={() => commit(draft, true)}
         onKeyDown={onKeyDown}
       />
-      {problem ? (
-        <span className="query-note err" role="alert">
-          {problem.detail}
-          {problem.position !== undefined ? ` (at ${problem.position + 1})` : ""}
-        </span>
-      ) : note ? (
-        <span className="query-note">{note}</span>
-      ) : null}
+      <FieldNote note={note} problem={problem} />
     </div>
   );
+}
+
+function FieldNote({ note, problem }: Pick<QueryBarProps, "note" | "problem">) {
+  if (problem) {
+    return (
+      <span className="query-note err" role="alert">
+        {problem.detail}
+        {problem.position !== undefined ? ` (at ${problem.position + 1})` : ""}
+      </span>
+    );
+  }
+  return note ? <span className="query-note">{note}</span> : null;
 }
 
 const OPS: Record<string, string> = { ":": "", ">=": "≥ ", "<=": "≤ ", ">": "> ", "<": "< " };

@@ -33,7 +33,10 @@ describe("rates", () => {
     expect(f.rateCell(9.97)).toBe("10");
     expect(f.rate(12_480)).toBe("12,480 /s");
   });
-  test("the unit is glued on the map", () => expect(f.rateGlued(398)).toBe("398/s"));
+  test("the unit is glued on the map", () => {
+    expect(f.rateGlued(398)).toBe("398/s");
+    expect(f.rateGlued(12_480)).toBe("12.5 k/s");
+  });
   test("a rate that is not zero never reads 0", () => {
     expect(f.rate(0)).toBe("0 /s");
     expect(f.rate(0.01)).toBe("< 0.1 /s");

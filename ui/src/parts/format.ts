@@ -64,9 +64,13 @@ export function rate(v: number | null | undefined): string {
   return known(v) ? `${rateDigits(v, true)} /s` : UNKNOWN;
 }
 
+/** Larger rates would not fit their place on the map. */
+const GLUED_SEPARATED_MAX = 10_000;
+
 /** A rate on the map: unit glued, whole from ten up. */
 export function rateGlued(v: number | null | undefined): string {
-  return known(v) ? `${rateDigits(v, false)}/s` : UNKNOWN;
+  if (!known(v)) return UNKNOWN;
+  return v >= GLUED_SEPARATED_MAX ? `${countShort(v)}/s` : `${rateDigits(v, false)}/s`;
 }
 
 /** A signed rate: "+4.5 /s". */

@@ -1,10 +1,10 @@
 // Everything that happened, newest first: attachments, life cycle, refusals, changes of definitions.
 
 import { useNavigate, useSearch } from "@tanstack/react-router";
-import { useEffect, useMemo, useState } from "react";
+import { useMemo } from "react";
 import type { Happening } from "../../api/types";
 import { PageHead } from "../../frame/PageHead";
-import { useRows } from "../../live/hooks";
+import { useHappenings } from "../../live/happenings";
 import { useNouns } from "../../live/nouns";
 import { count } from "../../parts/format";
 import { glyphOf, linked, type Nouns } from "../../parts/Happening";
@@ -61,35 +61,28 @@ function columnsFor(nouns: Nouns): Column<Happening>[] {
   ];
 }
 
-export function ChangesPage() {
+/** Happenings of the space in the page's range, newest first. */
+function useChanges(): { changes: Happening[]; begun: boolean } {
   const space = useSpace();
   const { span } = useRange();
+  const { rows, begun } = useHappenings(KEPT);
+  const newest = rows[0]?.seq ?? 0;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the newest and their number stand for the rows
+  const changes = useMemo(() => {
+    const inRange = (h: Happening) => span.live || (h.at_us >= span.from_us && h.at_us <= span.to_us);
+    return rows.filter((h) => (h.space === space || h.space === "") && inRange(h));
+  }, [newest, rows.length, space, span]);
+  return { changes, begun };
+}
+
+export function ChangesPage() {
   const search = useSearch({ from: "/changes" });
   const navigate = useNavigate({ from: "/changes" });
-  const [feed, view] = useRows<Happening>({ channel: "happenings", backfill: KEPT }, { capacity: KEPT });
-  const [rows, setRows] = useState<Happening[]>([]);
+  const { changes, begun } = useChanges();
   const nouns = useNouns();
   const columns = useMemo(() => columnsFor(nouns), [nouns]);
-  useEffect(() => feed.follow(60), [feed]);
-  useEffect(() => {
-    feed.want(view.first, view.next);
-    const all: Happening[] = [];
-    for (let at = view.next - 1; at >= view.first; at -= 1) {
-      const row = feed.peek(at)?.row;
-      if (row) all.push(row);
-    }
-    setRows(all);
-  }, [feed, view]);
-  const inRange = useMemo(
-    () =>
-      rows.filter(
-        (h) =>
-          (h.space === space || h.space === "") && (span.live || (h.at_us >= span.from_us && h.at_us <= span.to_us)),
-      ),
-    [rows, space, span],
-  );
   const q = search.q?.toLowerCase() ?? "";
-  const shown = inRange.filter(
+  const shown = changes.filter(
     (h) =>
       (!search.attention || h.severity !== "info") &&
       `${h.line} ${h.name} ${h.service ?? ""}`.toLowerCase().includes(q),
@@ -98,7 +91,7 @@ export function ChangesPage() {
     void navigate({ search: (s) => ({ ...s, ...next }), replace });
   return (
     <div className="page-rows">
-      <PageHead title="Changes" meta={view.begun ? `${count(inRange.length)} kept` : undefined} />
+      <PageHead title="Changes" meta={begun ? `${count(changes.length)} kept` : undefined} />
       <QueryBar
         plain
         value={search.q ?? ""}
@@ -116,14 +109,14 @@ export function ChangesPage() {
           onChange={(v) => change({ attention: v === "attention" ? true : undefined }, true)}
         />
       </QueryBar>
-      {!view.begun ? (
+      {!begun ? (
         <Outlines />
-      ) : inRange.length === 0 ? (
+      ) : changes.length === 0 ? (
         <Empty title="Nothing has happened yet">
           Services that attach or leave, restarts, refusals and changes of definitions are listed here, newest first.
         </Empty>
       ) : shown.length === 0 ? (
-        <NoMatch where="this filter" outside={`${count(inRange.length)} are outside it.`}>
+        <NoMatch where="this filter" outside={`${count(changes.length)} are outside it.`}>
           <button type="button" className="link" onClick={() => change({ q: undefined, attention: undefined })}>
             Show all
           </button>

@@ -9,6 +9,7 @@ import { plural } from "../../parts/format";
 import { Empty, Outlines, Region } from "../../parts/Region";
 import { Segments } from "../../parts/Segments";
 import { useSpace } from "../../time/useRange";
+import type { OverviewSearch } from "./search";
 import "./overview.css";
 import { Bands } from "./Bands";
 import { EmptyOverview } from "./EmptyOverview";
@@ -71,6 +72,32 @@ function ofSpace(map: TrafficMap, space: string): TrafficMap {
   return { nodes, edges: map.edges.filter((e) => ids.has(e.from) && ids.has(e.to)) };
 }
 
+/** Map or table, and closing the groups that were opened. */
+function TrafficTools() {
+  const { view, open } = useSearch({ from: "/" });
+  const navigate = useNavigate({ from: "/" });
+  const change = (next: Partial<OverviewSearch>) =>
+    void navigate({ search: (s) => ({ ...s, ...next }), replace: true });
+  return (
+    <>
+      {open ? (
+        <button type="button" className="btn sm" onClick={() => change({ open: undefined })}>
+          Close groups
+        </button>
+      ) : null}
+      <Segments
+        label="View"
+        value={view ?? "map"}
+        options={[
+          ["map", "Map"],
+          ["table", "Table"],
+        ]}
+        onChange={(v) => change({ view: v === "table" ? "table" : undefined })}
+      />
+    </>
+  );
+}
+
 function Full({ space, services }: { space: string; services: readonly Service[] }) {
   const { map: whole, ready } = useMap();
   const { view, node, open } = useSearch({ from: "/" });
@@ -82,30 +109,6 @@ function Full({ space, services }: { space: string; services: readonly Service[]
   const show = (id: string | undefined) => void navigate({ search: (s) => ({ ...s, node: id }) });
   const expand = (id: string) =>
     void navigate({ search: (s) => ({ ...s, node: undefined, open: [open, id].filter(Boolean).join(",") }) });
-  const tools = (
-    <>
-      {open ? (
-        <button
-          type="button"
-          className="btn sm"
-          onClick={() => void navigate({ search: (s) => ({ ...s, open: undefined }) })}
-        >
-          Close groups
-        </button>
-      ) : null}
-      <Segments
-        label="View"
-        value={view ?? "map"}
-        options={[
-          ["map", "Map"],
-          ["table", "Table"],
-        ]}
-        onChange={(v) =>
-          void navigate({ search: (s) => ({ ...s, view: v === "table" ? "table" : undefined }), replace: true })
-        }
-      />
-    </>
-  );
   const none = (
     <Empty title="No traffic yet">
       Calls through the gateway, events and their queues are drawn here as they flow.
@@ -113,7 +116,7 @@ function Full({ space, services }: { space: string; services: readonly Service[]
   );
   return (
     <div className={`overview${node ? " with-side" : ""}`}>
-      <Region title="Traffic" count="last 10 s: rate, errors, p95" tools={tools} className="traffic-large">
+      <Region title="Traffic" count="last 10 s: rate, errors, p95" tools={<TrafficTools />} className="traffic-large">
         {view === "table" ? (
           <TrafficTable map={map} selected={node} onOpen={show} />
         ) : ready && map.nodes.length === 0 ? (

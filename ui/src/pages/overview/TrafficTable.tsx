@@ -22,7 +22,7 @@ function NodeCell({ node }: { node: MapNode | undefined }) {
     return (
       <span className="state">
         {node.state ? <StateMark state={node.state} /> : null}
-        <ServiceName name={node.name} slot={node.slot} />
+        <ServiceName name={node.name} slot={node.slot} link={!node.id.startsWith("group:")} />
       </span>
     );
   }

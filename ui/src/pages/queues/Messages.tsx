@@ -35,14 +35,15 @@ interface Row extends PeekedMessage {
   at_us: number;
 }
 
-export function Messages({ queue, path, search, change, open, onOpen, gone }: MessagesProps) {
+/** Peeks every other second, unless the list is held or the queue is gone. */
+function usePeek(path: string, open: boolean, gone: boolean) {
   const reasons = usePaused();
-  const held = reasons.has("key") || open !== null;
+  const held = reasons.has("key") || open;
   useEffect(() => {
-    paused.set("open", open !== null);
+    paused.set("open", open);
     return () => paused.set("open", false);
   }, [open]);
-  const { data, error, refetch, isPending } = useQuery({
+  return useQuery({
     queryKey: ["messages", path],
     queryFn: async ({ signal }) => {
       const rows = await get<PeekedMessage[]>(`${path}/messages`, { count: PEEK }, signal);
@@ -53,6 +54,10 @@ export function Messages({ queue, path, search, change, open, onOpen, gone }: Me
     placeholderData: keepPreviousData,
     enabled: !gone,
   });
+}
+
+export function Messages({ queue, path, search, change, open, onOpen, gone }: MessagesProps) {
+  const { data, error, refetch, isPending } = usePeek(path, open !== null, gone);
   const { list: services } = useServices(queue.space);
   const names = useMemo(() => new Set(services.map((s) => s.name)), [services]);
   const columns = useMemo(() => columnsFor(names), [names]);

@@ -25,8 +25,7 @@ export function ServicesPage() {
   const { list, ready } = useServices(space);
   const search = useSearch({ from: "/services" });
   const navigate = useNavigate({ from: "/services" });
-  const change = (next: Partial<ServicesSearch>, replace = false) =>
-    void navigate({ search: (s) => ({ ...s, ...next }), replace });
+  const change: Change = (next, replace = false) => void navigate({ search: (s) => ({ ...s, ...next }), replace });
   const attention = list.filter(needsAttention);
   const shown = useMemo(() => {
     const base = search.attention ? list.filter(needsAttention) : list;
@@ -51,38 +50,7 @@ export function ServicesPage() {
         title="Services"
         meta={ready ? `${plural(list.length, "service")}, ${plural(instances, "instance")}` : undefined}
       />
-      <div className="query">
-        <QueryField
-          plain
-          value={search.q ?? ""}
-          onChange={(q, replace) => change({ q: q || undefined }, replace)}
-          placeholder="Filter services"
-          maxWidth={420}
-        />
-        <Segments
-          label="Which services"
-          value={search.attention ? "attention" : "all"}
-          options={[
-            ["all", `All ${list.length}`],
-            [
-              "attention",
-              <span key="a">
-                <span className="wide-only">Needs attention</span>
-                <span className="narrow-only">Attention</span> {attention.length}
-              </span>,
-            ],
-          ]}
-          onChange={(v) => change({ attention: v === "attention" ? true : undefined }, true)}
-        />
-        <span className="grow wide-only" />
-        <span className="wide-only">
-          <ColumnsMenu
-            columns={COLUMNS.filter((c) => c.head)}
-            cols={search.cols}
-            onCols={(cols) => change({ cols }, true)}
-          />
-        </span>
-      </div>
+      <FilterBar search={search} change={change} all={list.length} attention={attention.length} />
       <div className="services-list">
         {!ready ? (
           <Outlines />
@@ -113,12 +81,61 @@ export function ServicesPage() {
   );
 }
 
+type Change = (next: Partial<ServicesSearch>, replace?: boolean) => void;
+
+function FilterBar({
+  search,
+  change,
+  all,
+  attention,
+}: {
+  search: ServicesSearch;
+  change: Change;
+  all: number;
+  attention: number;
+}) {
+  return (
+    <div className="query">
+      <QueryField
+        plain
+        value={search.q ?? ""}
+        onChange={(q, replace) => change({ q: q || undefined }, replace)}
+        placeholder="Filter services"
+        maxWidth={420}
+      />
+      <Segments
+        label="Which services"
+        value={search.attention ? "attention" : "all"}
+        options={[
+          ["all", `All ${all}`],
+          [
+            "attention",
+            <span key="a">
+              <span className="wide-only">Needs attention</span>
+              <span className="narrow-only">Attention</span> {attention}
+            </span>,
+          ],
+        ]}
+        onChange={(v) => change({ attention: v === "attention" ? true : undefined }, true)}
+      />
+      <span className="grow wide-only" />
+      <span className="wide-only">
+        <ColumnsMenu
+          columns={COLUMNS.filter((c) => c.head)}
+          cols={search.cols}
+          onCols={(cols) => change({ cols }, true)}
+        />
+      </span>
+    </div>
+  );
+}
+
 interface BelowProps {
   service: Service | undefined;
   /** Shown while nothing is chosen. */
   fallback: Service | undefined;
   instance: string | undefined;
-  change: (next: Partial<ServicesSearch>) => void;
+  change: Change;
 }
 
 /** Start-up left, console right. */

@@ -6,7 +6,7 @@ import { useSlot } from "../../live/slots";
 import { axisDuration } from "../../parts/axis";
 import { clock, duration } from "../../parts/format";
 import { slotColour } from "../../parts/marks";
-import { axisSteps, type StartBar, type Startup, startupOf } from "./startup";
+import { axisSteps, type StartBar, type Startup, startupOf } from "./startRun";
 
 const LEFT = 132;
 const RIGHT = 74;

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { Happening, Service } from "../../api/types";
 import { commandsFor, how, isOpen, matches, stateWords } from "./rows";
-import { axisSteps, startupOf } from "./startup";
+import { axisSteps, startupOf } from "./startRun";
 
 const service = (more: Partial<Service>): Service =>
   ({

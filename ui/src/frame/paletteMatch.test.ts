@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { type Candidate, find, isTraceId, modeOf } from "./palette";
+import { type Candidate, find, isTraceId, modeOf } from "./paletteMatch";
 
 const item = (text: string, also?: string): Candidate => ({
   id: text,
