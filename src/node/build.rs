@@ -10,7 +10,7 @@ use crate::control::Control;
 use crate::gateway::{Gateway, GatewayConfig};
 use crate::kernel::task::Tasks;
 use crate::kernel::{Clock, Drain, rng};
-use crate::model::config::{AccessMode, Config, Storage};
+use crate::model::config::{AccessMode, Config, PortName, Storage};
 use crate::model::door::Doors;
 use crate::model::emit;
 use crate::model::topology::DEFAULT_SPACE;
@@ -31,15 +31,25 @@ pub const GUARD_COMMAND: &str = "guard";
 /// Shutdown in three steps, each begun when the one before has finished.
 #[derive(Clone, Debug, Default)]
 pub struct Drains {
-    /// Accept loops, gateway, API, OTLP: take nothing new, finish what is in flight.
+    /// Gateway and API: take nothing new, finish what is in flight.
     pub front: Drain,
-    /// AMQP connections: they carry the replies that the front still waits for.
+    /// AMQP and OTLP: services need them to their end, for the replies that the front still waits for and for their last telemetry.
     pub bus: Drain,
     /// Telemetry and the sampler: see everything that happened before.
     pub rear: Drain,
 }
 
 impl Drains {
+    /// The step at which a door closes.
+    pub fn of(&self, door: PortName) -> &Drain {
+        match door {
+            PortName::Bus | PortName::Amqp | PortName::Amqps | PortName::OtlpGrpc | PortName::OtlpHttp => &self.bus,
+            PortName::Http | PortName::Https | PortName::Ingress | PortName::Control => &self.front,
+            // Not served yet.
+            PortName::Stream | PortName::StreamTls | PortName::Management | PortName::Prometheus | PortName::Redis => &self.front,
+        }
+    }
+
     pub fn cut(&self) {
         self.front.cut();
         self.bus.cut();

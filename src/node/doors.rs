@@ -59,7 +59,7 @@ struct Visit {
 
 impl Visit {
     async fn run(self, accepted: Accepted) {
-        let drain = &self.shared.drains.front;
+        let drain = self.shared.drains.of(self.name);
         let spoke = tokio::select! {
             spoke = peek::protocol(&accepted.stream, self.shared.handshake) => spoke,
             () = drain.begun() => return,
@@ -113,7 +113,7 @@ impl Visit {
     }
 
     async fn otlp(&self, accepted: Accepted) {
-        let (router, drain) = (self.shared.engines.otlp.clone(), self.shared.drains.front.clone());
+        let (router, drain) = (self.shared.engines.otlp.clone(), self.shared.drains.bus.clone());
         web::serve_router(accepted.stream, accepted.peer, router, self.shared.handshake, drain).await;
     }
 

@@ -102,6 +102,7 @@ impl Node {
         for door in bound {
             let entry = doors.iter().find(|entry| entry.name == door.name).expect("every bound door has its entry").clone();
             let server = Arc::new(DoorServer::new(door.name, shared.clone()));
+            let acceptor = Acceptor { drain: drains.of(door.name).clone(), ..acceptor.clone() };
             acceptor.open(door, entry, server).map_err(|error| StartError::Fault(error.to_string()))?;
         }
         tasks.rear.spawn("sampler", sampler::run(engines.clone(), drains.rear.clone()));
@@ -192,7 +193,7 @@ impl Node {
     }
 
     /// Takes everything down in order: requests in flight finish while their services still run, then the services stop in reverse
-    /// order of their start, then AMQP connections are closed (320), then telemetry has seen it all. `limits.drain` bounds the
+    /// order of their start, then AMQP and OTLP connections are closed, then telemetry has seen it all. `limits.drain` bounds the
     /// first step; the others have their own bounds.
     pub async fn drain(&self) {
         self.drains.front.begin();

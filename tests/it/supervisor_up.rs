@@ -62,6 +62,24 @@ fn a_terminated_reactor_ends_its_services_first() {
     assert!(!pids.iter().any(|pid| is_alive(pid)), "nothing is left when reactor has ended");
 }
 
+#[test]
+fn a_service_can_send_its_last_telemetry_while_reactor_stops() {
+    let script = "import os, signal, sys, urllib.request
+def stop(*_):
+    url = os.environ['OTEL_EXPORTER_OTLP_ENDPOINT'] + '/v1/logs'
+    request = urllib.request.Request(url, b'{}', {'content-type': 'application/json'})
+    print(urllib.request.urlopen(request, timeout=3).status, file=open('answer', 'w'))
+    sys.exit(0)
+signal.signal(signal.SIGTERM, stop)
+open('listening', 'w').write('yes\\n')
+signal.pause()";
+    let mut reactor = Reactor::start(&format!("[services.last]\ncommand = ['python3', '-c', '''{script}''']\nport = false\n"));
+    until_lines(&reactor, "listening", 1);
+    reactor.signal("TERM");
+    assert!(reactor.wait().success());
+    assert_eq!(lines(&reactor, "answer"), ["200"]);
+}
+
 #[tokio::test]
 async fn a_service_is_stopped_started_and_restarted_over_the_api() {
     let reactor = Reactor::start("[services.sleeper]\ncommand = 'sleep 1000'\n");
