@@ -4,6 +4,8 @@ use crate::snippets::until_answer;
 use crate::support::{DEADLINE, Reactor, http, repository, wait_until};
 use serde_json::{Value, json};
 
+const TRACE_ID: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
+
 #[tokio::test]
 async fn the_hello_example_answers_as_the_system_we_follow() {
     let reactor = Reactor::start(&example("hello", &[]));
@@ -38,7 +40,9 @@ async fn an_order_goes_through_every_service_of_the_shop() {
 
     let products = http().get(format!("{}/catalog/products", reactor.gateway())).send().await.expect("an answer");
     assert_eq!(products.json::<Vec<Value>>().await.expect("JSON").len(), 7);
-    let order = |body: Value| http().post(format!("{}/orders", reactor.gateway())).json(&body).send();
+    let traceparent = format!("00-{TRACE_ID}-00f067aa0ba902b7-01");
+    let order =
+        |body: Value| http().post(format!("{}/orders", reactor.gateway())).header("traceparent", &traceparent).json(&body).send();
     let placed = order(json!({"product": "teapot", "quantity": 2})).await.expect("an answer");
     assert_eq!(placed.status(), 201);
     let placed: Value = placed.json().await.expect("JSON");
@@ -54,6 +58,14 @@ async fn an_order_goes_through_every_service_of_the_shop() {
         let url = format!("{}/api/v1/services/mailer/console", reactor.api());
         let console = http().get(url).send().await.expect("an answer").text().await.expect("a body");
         console.contains(&format!("Thank you for order {id}")) && console.contains(&format!("Order {id} is on its way"))
+    })
+    .await;
+    wait_until("one trace holds the whole order, seen by reactor and by the SDK of payments", DEADLINE, || async {
+        let answer = http().get(format!("{}/api/v1/traces/{TRACE_ID}", reactor.api())).send().await.expect("an answer");
+        let trace: Value = answer.json().await.expect("JSON");
+        let spans = trace["spans"].as_array().cloned().unwrap_or_default();
+        let seen = |service: &str, own: bool| spans.iter().any(|span| span["service"] == service && span["own"] == own);
+        ["gateway", "orders", "payments", "worker", "mailer"].iter().all(|service| seen(service, true)) && seen("payments", false)
     })
     .await;
     let status = reactor.stop();
