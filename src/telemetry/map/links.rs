@@ -1,11 +1,11 @@
 //! Who calls whom, from spans: a span and its parent, when both came, in whichever order.
 //!
 //! ```text
-//!   gateway's request span   parent came: its service ▶ gateway         else after WAIT: caller ▶ gateway
-//!   gateway's call span      nothing: the gateway counts those exactly
-//!   own publish span         remembered                                 own wait:    publisher ▶ queue
-//!                                                                       own process: queue ▶ consumer, or caller ▶ service for calls
-//!   client span of a service its child came: service ▶ service          else after WAIT: service ▶ outside
+//!   gateway's request        parent came: its service ▶ gateway        else after WAIT: caller ▶ gateway
+//!   wait of a message        parent is a publish: publisher ▶ queue    a call's queue is only remembered as one
+//!   work on a message        parent is a publish: queue ▶ consumer     of a call: publisher ▶ consumer; else after WAIT: queue ▶ consumer
+//!   client span of a service its child came: service ▶ service         else after WAIT: service ▶ outside
+//!   gateway's own call       nothing: the gateway counts those exactly
 //! ```
 //!
 //! Waiting is needed because SDKs send in batches. What is remembered is bounded; under a flood whole traces are left out here and
@@ -72,10 +72,12 @@ struct Recent {
 enum Role {
     /// A request at the gateway, from this kind of client.
     Entry(Arc<str>),
-    /// A call of the gateway's, counted exactly elsewhere.
-    GatewayCall,
-    /// Work of a service that is not instrumented on its side: the runtime saw the delivery.
-    OwnWork,
+    /// A call of the gateway's to this service, counted exactly elsewhere.
+    GatewayCall(Option<Arc<str>>),
+    /// A message waited in this queue.
+    Wait(Arc<str>),
+    /// A message from this queue was worked on: the runtime saw the delivery.
+    Work(Arc<str>),
     Publish {
         is_call: bool,
     },
@@ -96,12 +98,6 @@ impl Links {
             return;
         }
         let weight = if own { own_weight } else { 1.0 } / share;
-        if own && is_wait(span) {
-            return self.waited(span, origin, weight, found);
-        }
-        if own && span.kind == SpanKind::Consumer {
-            self.worked(span, origin, weight, found);
-        }
         let Some(role) = role_of(span, own) else { return };
         let recent = Recent {
             service: node_of(origin),
@@ -135,7 +131,11 @@ impl Links {
                 _ if recent.settled => {}
                 Role::Entry(ref caller) => found.push(step(NodeKey::Caller(caller.clone()), NodeKey::Gateway)),
                 Role::Client(Some(ref outside)) => found.push(step(recent.service.clone(), NodeKey::Outside(outside.clone()))),
-                Role::Client(None) | Role::GatewayCall | Role::OwnWork | Role::Publish { .. } | Role::Served => {}
+                Role::Work(ref queue) => {
+                    let queue = NodeKey::Queue(recent.space.clone(), queue.clone());
+                    found.push(step(queue, recent.service.clone()));
+                }
+                Role::Client(None) | Role::GatewayCall(_) | Role::Wait(_) | Role::Publish { .. } | Role::Served => {}
             }
         }
     }
@@ -171,71 +171,65 @@ impl Links {
             self.expire(now_ns, found);
         }
     }
-
-    /// A message left a queue: its publisher put it there.
-    fn waited(&mut self, span: &Span, origin: &Origin, weight: f64, found: &mut Vec<Found>) {
-        let Some(publisher) = span.parent.and_then(|id| self.recent.get(&id)) else { return };
-        let Some(queue) = text(span, "messaging.destination.name") else { return };
-        match publisher.role {
-            Role::Publish { is_call: true } => found.push(Found::CallQueue(origin.space.clone(), queue)),
-            _ => found.push(Found::Step(Step {
-                from: publisher.service.clone(),
-                to: NodeKey::Queue(publisher.space.clone(), queue),
-                duration_ns: span.end_ns.saturating_sub(span.start_ns),
-                failed: false,
-                weight,
-            })),
-        }
-    }
-
-    /// A delivery was worked on.
-    fn worked(&mut self, span: &Span, origin: &Origin, weight: f64, found: &mut Vec<Found>) {
-        let Some(queue) = text(span, "messaging.destination.name") else { return };
-        let publisher = span.parent.and_then(|id| self.recent.get(&id));
-        let from = match publisher {
-            Some(Recent { role: Role::Publish { is_call: true }, service: NodeKey::Gateway, .. }) => return,
-            Some(Recent { role: Role::Publish { is_call: true }, service, .. }) => service.clone(),
-            _ => NodeKey::Queue(origin.space.clone(), queue),
-        };
-        let (duration_ns, failed) = (span.end_ns.saturating_sub(span.start_ns), matches!(span.status, SpanStatus::Error(_)));
-        found.push(Found::Step(Step { from, to: node_of(origin), duration_ns, failed, weight }));
-    }
 }
 
 /// A parent and its child, both known now.
 fn join(parent: &mut Recent, child: &mut Recent, found: &mut Vec<Found>) {
-    let to = match (&parent.role, &child.role) {
-        // What the gateway or the bus handed to a service is counted where it was handed over.
-        (Role::GatewayCall | Role::OwnWork | Role::Publish { .. }, Role::Served) => return,
-        (_, Role::Entry(_)) => NodeKey::Gateway,
-        (Role::Client(_), Role::Served) => child.service.clone(),
-        // An instrumented client of the bus: the broker's own span says more.
-        (Role::Client(_), Role::Publish { .. }) => {
-            parent.settled = true;
-            return;
-        }
-        _ => return,
-    };
-    if child.settled || parent.service == to {
-        (parent.settled, child.settled) = (true, true);
+    if child.settled {
         return;
     }
-    let from = parent.service.clone();
-    let (duration_ns, failed, weight) = (child.duration_ns, child.failed || parent.failed, child.weight);
-    found.push(Found::Step(Step { from, to, duration_ns, failed, weight }));
-    (parent.settled, child.settled) = (true, true);
+    let Some((from, to)) = step_between(parent, child, found) else { return };
+    child.settled = true;
+    // A client span is explained by who answers it; any other parent has a parent of its own to be joined with.
+    parent.settled |= matches!(parent.role, Role::Client(_));
+    if from != to {
+        let (duration_ns, failed) = (child.duration_ns, child.failed || parent.failed);
+        found.push(Found::Step(Step { from, to, duration_ns, failed, weight: child.weight }));
+    }
+}
+
+/// What the pair says; equal ends where it explains the child and draws nothing.
+fn step_between(parent: &Recent, child: &Recent, found: &mut Vec<Found>) -> Option<(NodeKey, NodeKey)> {
+    let explained = Some((child.service.clone(), child.service.clone()));
+    match (&parent.role, &child.role) {
+        // A request made while answering a call of the gateway's comes from whoever was called.
+        (Role::GatewayCall(Some(callee)), Role::Entry(_)) => {
+            Some((NodeKey::Service(parent.space.clone(), callee.clone()), NodeKey::Gateway))
+        }
+        (_, Role::Entry(_)) => Some((parent.service.clone(), NodeKey::Gateway)),
+        // Calls go through a queue that is not drawn; what the gateway hands over is counted there.
+        (Role::GatewayCall(_) | Role::Publish { is_call: true }, Role::Wait(queue)) => {
+            found.push(Found::CallQueue(child.space.clone(), queue.clone()));
+            explained
+        }
+        (Role::GatewayCall(_), Role::Work(_)) => explained,
+        (Role::Publish { is_call: true }, Role::Work(_)) if parent.service == NodeKey::Gateway => explained,
+        (Role::Publish { is_call: true }, Role::Work(_)) => Some((parent.service.clone(), child.service.clone())),
+        (Role::Publish { is_call: false }, Role::Wait(queue)) => {
+            Some((parent.service.clone(), NodeKey::Queue(parent.space.clone(), queue.clone())))
+        }
+        (_, Role::Work(queue)) => Some((NodeKey::Queue(child.space.clone(), queue.clone()), child.service.clone())),
+        (Role::Client(_), Role::Served) => Some((parent.service.clone(), child.service.clone())),
+        // An instrumented client of the bus: the broker's own span says more. What the bus or the gateway handed to an
+        // instrumented service is counted where it was handed over.
+        (Role::Client(_), Role::Publish { .. }) | (Role::GatewayCall(_) | Role::Work(_) | Role::Publish { .. }, Role::Served) => {
+            explained
+        }
+        _ => None,
+    }
 }
 
 fn role_of(span: &Span, own: bool) -> Option<Role> {
     if own {
         return match span.kind {
             SpanKind::Server => Some(Role::Entry(text(span, "reactor.caller").unwrap_or_else(|| Arc::from("unknown")))),
-            SpanKind::Client => Some(Role::GatewayCall),
+            SpanKind::Client => Some(Role::GatewayCall(text(span, "reactor.service"))),
             SpanKind::Producer => {
                 let destination = text(span, "messaging.destination.name");
                 Some(Role::Publish { is_call: destination.is_some_and(|name| &*name == CALL_EXCHANGE) })
             }
-            SpanKind::Consumer => Some(Role::OwnWork),
+            SpanKind::Consumer => text(span, "messaging.destination.name").map(Role::Work),
+            SpanKind::Internal if is_wait(span) => text(span, "messaging.destination.name").map(Role::Wait),
             SpanKind::Internal => None,
         };
     }
@@ -386,6 +380,26 @@ mod tests {
         );
         bench.span("pay", "reactor", SpanKind::Consumer, (6, Some(4)), vec![destination("pay.rpc")]);
         assert_eq!(bench.steps(30 * S), ["calls pay.rpc", "service:/ orders > service:/ pay"]);
+    }
+
+    #[test]
+    fn a_call_of_the_gateways_is_known_as_one_although_its_span_ends_last() {
+        let mut bench = Bench::default();
+        let wait = vec![destination("orders"), ("reactor.wait".into(), true.into())];
+        bench.span("orders", "reactor", SpanKind::Internal, (2, Some(1)), wait);
+        bench.span("orders", "reactor", SpanKind::Consumer, (3, Some(1)), vec![destination("orders")]);
+        bench.span("gateway", "reactor", SpanKind::Server, (4, Some(1)), vec![("reactor.caller".into(), "node".into())]);
+        bench.span("gateway", "reactor", SpanKind::Client, (1, None), vec![("reactor.service".into(), "orders".into())]);
+        assert_eq!(bench.steps(9 * S), ["calls orders", "service:/ orders > gateway"]);
+    }
+
+    #[test]
+    fn work_whose_publisher_is_not_seen_comes_out_of_its_queue() {
+        let mut bench = Bench::default();
+        bench.span("worker", "reactor", SpanKind::Consumer, (3, Some(77)), vec![destination("jobs")]);
+        bench.span("worker", "app", SpanKind::Consumer, (4, Some(3)), vec![]);
+        bench.span("gateway", "reactor", SpanKind::Server, (5, Some(3)), vec![]);
+        assert_eq!(bench.steps(9 * S), ["service:/ worker > gateway", "queue:/ jobs > service:/ worker"]);
     }
 
     #[test]
