@@ -54,7 +54,7 @@ export function Snippet({ snippets, chosen, choose, change }: SnippetProps) {
               tabIndex={s === chosen ? 0 : -1}
               onClick={() => choose(s.language)}
             >
-              {s.language}
+              {s.title}
             </button>
           ))}
         </div>

@@ -7,7 +7,7 @@ import { useNowUs } from "../../live/hooks";
 import { durationShort, plural, rateGlued, share } from "../../parts/format";
 import { slotColour } from "../../parts/marks";
 import { MapNodeView, nodeWords } from "./MapNodeView";
-import { beadGap, edgeWidth, type Label, placeLabels, type Routed, routeAll } from "./mapEdges";
+import { beadGap, edgeWidth, type Label, lengthOf, placeLabels, type Routed, routeAll } from "./mapEdges";
 import { pathsThrough, type ShownMap } from "./mapGroups";
 import { layOut, type Places, placeAll, placeMore } from "./mapLayout";
 
@@ -154,7 +154,7 @@ const EdgeView = memo(function EdgeView({ routed, label, slot, faint }: EdgeView
   const now = useNowUs();
   const quiet = now - edge.last_us > QUIET_US;
   const width = edgeWidth(edge.rate);
-  const gap = beadGap(edge.rate);
+  const gap = Math.min(beadGap(edge.rate), lengthOf(routed.points) * 0.8);
   const failing = edge.tone === "err" && edge.error_share > 0;
   // One step a beat: a bead moves by a part of the gap that grows with the rate.
   const step = Math.round(now / 1e6) * Math.max(4, gap * (edge.rate >= 10 ? 0.5 : 0.34));

@@ -159,6 +159,8 @@ export function pathOf(points: readonly Point[]): string {
 }
 const round = (v: number): string => String(Math.round(v * 10) / 10);
 const distance = (a: Point, b: Point): number => Math.abs(a.x - b.x) + Math.abs(a.y - b.y);
+export const lengthOf = (points: readonly Point[]): number =>
+  points.slice(1).reduce((sum, p, i) => sum + distance(points[i] as Point, p), 0);
 function towards(from: Point, to: Point, r: number): Point {
   const d = distance(from, to) || 1;
   return { x: from.x + ((to.x - from.x) / d) * r, y: from.y + ((to.y - from.y) / d) * r };

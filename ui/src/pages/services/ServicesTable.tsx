@@ -20,7 +20,7 @@ export const COLUMNS: Column<ServiceRow>[] = [
   {
     id: "service",
     head: "Service",
-    width: 116,
+    width: 126,
     narrow: true,
     sort: (r) => r.service.name,
     title: (r) => of(r).name,
