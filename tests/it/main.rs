@@ -1,6 +1,7 @@
 //! Integration tests: the real binary, one module an area. Everything they share is in `support`.
 
 mod access;
+mod amqp_lapin;
 mod amqp_trace;
 mod api_access;
 mod api_broker;
@@ -8,7 +9,6 @@ mod api_document;
 mod api_hostile;
 mod api_live;
 mod api_ui;
-mod amqp_lapin;
 mod cli_commands;
 mod cli_config;
 mod cli_up;
