@@ -2,6 +2,7 @@
 //! (service contract §4, *Streaming*).
 
 use super::body::BodyCut;
+use super::exchange::Ending;
 use crate::kernel::limit::REPLY_BUFFER_BYTES_MAX;
 use crate::kernel::{Clock, Instant};
 use crate::model::call::{CallEvent, CallFailure, CallGuard, CallObserver, Pressure, ReplyPart};
@@ -15,11 +16,14 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Sleep;
+use tokio_util::sync::CancellationToken;
 
 /// Longest silence between two parts of a reply.
 const PART_IDLE_MAX: Duration = Duration::from_secs(60);
 /// How long a client may be too slow for a streaming service.
 const PAUSE_MAX: Duration = Duration::from_secs(10);
+
+const OVERRUN: &str = "the client read too slowly for a streaming reply";
 
 /// Who took the call.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,6 +44,8 @@ pub(super) enum Next {
 #[derive(Debug)]
 pub(super) struct Mailbox {
     clock: Clock,
+    /// Closes the client's connection.
+    abort: Option<CancellationToken>,
     inner: Mutex<Inner>,
 }
 
@@ -52,11 +58,13 @@ struct Inner {
     pause: Option<(Arc<Notify>, Instant)>,
     /// The last part or a failure is in, or the request is over: nothing more is taken.
     closed: bool,
+    /// The client did not read for too long.
+    overrun: bool,
 }
 
 impl Mailbox {
-    pub(super) fn new(clock: Clock) -> Arc<Self> {
-        Arc::new(Mailbox { clock, inner: Mutex::default() })
+    pub(super) fn new(clock: Clock, abort: Option<CancellationToken>) -> Arc<Self> {
+        Arc::new(Mailbox { clock, abort, inner: Mutex::default() })
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -107,6 +115,7 @@ impl CallObserver for Mailbox {
                 inner.delivered = Some(Delivered { service, instance });
                 return Pressure::Continue;
             }
+            CallEvent::Failed(CallFailure::Stalled { .. }) => self.overrun(&mut inner),
             CallEvent::Failed(failure) => {
                 inner.closed = true;
                 inner.waiting.push_back(Next::Failed(failure));
@@ -127,11 +136,7 @@ impl Mailbox {
     fn take(&self, inner: &mut Inner, part: ReplyPart) -> Pressure {
         let now = self.clock.now();
         if inner.pause.as_ref().is_some_and(|(_, since)| now.since(*since) >= PAUSE_MAX) {
-            inner.closed = true;
-            inner.waiting.clear();
-            inner.bytes = 0;
-            inner.waiting.push_back(Next::Overrun);
-            return Pressure::Gone;
+            return self.overrun(inner);
         }
         inner.closed = part.last;
         inner.bytes += part.body.len();
@@ -141,6 +146,20 @@ impl Mailbox {
         }
         let (resume, _) = inner.pause.get_or_insert_with(|| (Arc::default(), now));
         Pressure::Pause(resume.clone())
+    }
+}
+
+impl Mailbox {
+    fn overrun(&self, inner: &mut Inner) -> Pressure {
+        inner.closed = true;
+        inner.overrun = true;
+        inner.waiting.clear();
+        inner.bytes = 0;
+        inner.waiting.push_back(Next::Overrun);
+        if let Some(abort) = &self.abort {
+            abort.cancel();
+        }
+        Pressure::Gone
     }
 }
 
@@ -190,6 +209,12 @@ impl Parts {
     }
 }
 
+impl Ending for Parts {
+    fn why_unfinished(&self) -> Option<&'static str> {
+        self.call.as_ref().and_then(|call| call.mailbox.lock().overrun.then_some(OVERRUN))
+    }
+}
+
 impl Body for Parts {
     type Data = Bytes;
     type Error = BodyCut;
@@ -210,9 +235,7 @@ impl Body for Parts {
                         return Poll::Ready(Some(Ok(Frame::data(part.body))));
                     }
                 }
-                Poll::Ready(Next::Overrun | Next::Failed(CallFailure::Stalled { .. })) => {
-                    return self.cut("the client read too slowly for a streaming reply");
-                }
+                Poll::Ready(Next::Overrun) => return self.cut(OVERRUN),
                 Poll::Ready(Next::Failed(_)) => return self.cut("the service went away in the middle of its reply"),
                 Poll::Pending => break,
             }
@@ -239,7 +262,7 @@ mod tests {
 
     fn mailbox() -> (Clock, Arc<Mailbox>) {
         let clock = Clock::manual(0);
-        (clock.clone(), Mailbox::new(clock))
+        (clock.clone(), Mailbox::new(clock, None))
     }
 
     static MEBIBYTE: [u8; REPLY_BUFFER_BYTES_MAX] = [b'x'; REPLY_BUFFER_BYTES_MAX];
@@ -297,6 +320,19 @@ mod tests {
         assert!(matches!(mailbox.on(part(b"x", false)), Pressure::Gone));
         let call = InCall::new(mailbox, Box::new(()));
         assert!(matches!(call.next().await, Next::Overrun));
+    }
+
+    #[tokio::test]
+    async fn a_stalled_reply_holds_nothing_and_closes_the_connection() {
+        let abort = CancellationToken::new();
+        let mailbox = Mailbox::new(Clock::manual(0), Some(abort.clone()));
+        mailbox.on(part(&MEBIBYTE, false));
+        let parts = Parts::new(Bytes::new(), InCall::new(mailbox.clone(), Box::new(())));
+        assert_eq!(parts.why_unfinished(), None);
+        mailbox.on(CallEvent::Failed(CallFailure::Stalled { service: "s".into() }));
+        assert!(abort.is_cancelled());
+        assert_eq!(mailbox.lock().bytes, 0);
+        assert_eq!(parts.why_unfinished(), Some(OVERRUN));
     }
 
     #[tokio::test]

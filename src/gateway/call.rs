@@ -162,7 +162,7 @@ impl Gateway {
             request_id: inbound.request_id.clone(),
             deadline: left,
         };
-        let mailbox = Mailbox::new(self.clock().clone());
+        let mailbox = Mailbox::new(self.clock().clone(), inbound.abort.clone());
         let in_call = match self.bus.call(call, mailbox.clone()) {
             Ok(guard) => InCall::new(mailbox, guard),
             Err(failed) => return Ok(Try::Failed(failed)),

@@ -23,11 +23,12 @@ use crate::model::service::InstanceState;
 use crate::registry::Registry;
 use crate::wire::http::Refused;
 use bytes::Bytes;
-use http::{Method, Request, Response, StatusCode, header};
+use http::{Method, Request, Response, StatusCode, Version, header};
 use http_body::Body;
 use http_body_util::BodyExt as _;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
 
 /// How the client reached us.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,10 +47,28 @@ impl Scheme {
 }
 
 /// What is known of a client's connection.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct ClientConn {
     pub peer: SocketAddr,
     pub scheme: Scheme,
+    abort: CancellationToken,
+}
+
+impl ClientConn {
+    pub fn new(peer: SocketAddr, scheme: Scheme) -> Arc<Self> {
+        Arc::new(ClientConn { peer, scheme, abort: CancellationToken::new() })
+    }
+
+    /// Resolves when an HTTP/1.1 connection must be closed although its client reads nothing: bodies are only asked for more when
+    /// the client takes what it has, so nothing else would end such a response. (An HTTP/2 stream is reset when its client next
+    /// takes something, or leaves; until then it holds nothing.)
+    pub async fn aborted(&self) {
+        self.abort.cancelled().await;
+    }
+
+    pub(super) fn abort_if_http1(&self, version: Version) -> Option<CancellationToken> {
+        (version < Version::HTTP_2).then(|| self.abort.clone())
+    }
 }
 
 pub struct Gateway {

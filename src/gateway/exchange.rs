@@ -322,24 +322,40 @@ fn bounded(text: &str, bytes_max: usize) -> &str {
     &text[..text.floor_char_boundary(bytes_max)]
 }
 
+/// A streamed body that may be dropped before its end.
+pub(super) trait Ending {
+    /// Why it was not read to its end, if somebody is at fault for it.
+    fn why_unfinished(&self) -> Option<&'static str>;
+}
+
 /// A streamed answer: its exchange lasts until its last byte.
 pub(super) fn recorded<B>(body: B, exchange: Exchange) -> GatewayBody
 where
-    B: Body<Data = Bytes, Error = BodyCut> + Send + Unpin + 'static,
+    B: Body<Data = Bytes, Error = BodyCut> + Ending + Send + Unpin + 'static,
 {
     Recorded { body, exchange, cut: None }.boxed_unsync()
 }
 
-struct Recorded<B> {
+struct Recorded<B: Ending> {
     body: B,
     exchange: Exchange,
     /// Why the body ends; said one turn later, so that the connection writes out what came before it.
     cut: Option<BodyCut>,
 }
 
+impl<B: Ending> Drop for Recorded<B> {
+    fn drop(&mut self) {
+        if let Some(why) = self.body.why_unfinished()
+            && !self.exchange.finished
+        {
+            self.exchange.cut(&BodyCut(why.to_owned()));
+        }
+    }
+}
+
 impl<B> Body for Recorded<B>
 where
-    B: Body<Data = Bytes, Error = BodyCut> + Unpin,
+    B: Body<Data = Bytes, Error = BodyCut> + Ending + Unpin,
 {
     type Data = Bytes;
     type Error = BodyCut;

@@ -10,6 +10,7 @@ use crate::wire::http::FIELDS_MAX;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, Version, header};
 use hyper::upgrade::OnUpgrade;
 use std::borrow::Cow;
+use tokio_util::sync::CancellationToken;
 
 const ALLOW: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 
@@ -30,6 +31,8 @@ pub(super) struct Inbound {
     normal_path: Option<String>,
     pub(super) authority: Authority,
     pub(super) scheme: Scheme,
+    /// Closes the client's connection, where nothing less would end a response that it does not read.
+    pub(super) abort: Option<CancellationToken>,
     pub(super) headers: HeaderMap,
     pub(super) request_id: String,
     pub(super) switch: Option<(Switch, OnUpgrade)>,
@@ -83,6 +86,7 @@ pub(super) fn admit(
         normal_path,
         authority,
         scheme: conn.scheme,
+        abort: conn.abort_if_http1(parts.version),
         headers,
         request_id,
         switch,

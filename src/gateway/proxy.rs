@@ -3,7 +3,7 @@
 use super::balance;
 use super::body::{BodyCut, BodyWatch, PassedOn, RequestBody};
 use super::engine::{Answer, Gateway, Resolved, Tries};
-use super::exchange::Exchange;
+use super::exchange::{Ending, Exchange};
 use super::inbound::{Inbound, Switch};
 use super::matcher::Choice;
 use super::path::{ServicePath, Wanted};
@@ -298,6 +298,12 @@ impl UpstreamBody {
         {
             lease.give_back();
         }
+    }
+}
+
+impl Ending for UpstreamBody {
+    fn why_unfinished(&self) -> Option<&'static str> {
+        None
     }
 }
 

@@ -38,7 +38,7 @@ pub async fn serve_gateway<S>(mut stream: S, peer: SocketAddr, scheme: Scheme, g
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
-    let conn = Arc::new(ClientConn { peer, scheme });
+    let conn = ClientConn::new(peer, scheme);
     let first = tokio::select! {
         first = tokio::time::timeout(HEAD_LIMIT, sniff(&mut stream)) => first,
         () = gateway.drain().begun() => return,
@@ -81,7 +81,7 @@ where
 {
     let notes = Arc::new(Notes::default());
     let guarded = Guarded::new(stream, first, gateway.clock(), notes.clone());
-    let (peer, drain) = (conn.peer, gateway.drain().clone());
+    let (peer, drain, client) = (conn.peer, gateway.drain().clone(), conn.clone());
     let service = service_fn(move |request: Request<Incoming>| {
         let (gateway, conn, notes) = (gateway.clone(), conn.clone(), notes.clone());
         async move {
@@ -101,10 +101,12 @@ where
     let mut connection = pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
+        () = client.aborted() => Ok(()),
         () = drain.begun() => {
             connection.as_mut().graceful_shutdown();
             tokio::select! {
                 ended = connection.as_mut() => ended,
+                () = client.aborted() => Ok(()),
                 () = drain.is_cut() => Ok(()),
             }
         }

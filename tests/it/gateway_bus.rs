@@ -36,16 +36,36 @@ enum Act {
     Die,
 }
 
+/// Where and how a worker connects.
+trait Bus {
+    fn url(&self) -> String;
+}
+
+impl Bus for Reactor {
+    fn url(&self) -> String {
+        self.amqp_url()
+    }
+}
+
+/// With the smallest frames AMQP allows.
+struct Small<'a>(&'a Reactor);
+
+impl Bus for Small<'_> {
+    fn url(&self) -> String {
+        format!("{}/%2f?frame_max=4096", self.0.amqp_url())
+    }
+}
+
 impl Worker {
-    async fn attach(reactor: &Reactor, key: &str, act: impl Fn(&Delivery) -> Act + Send + Sync + 'static) -> Worker {
-        let worker = Worker::bind(reactor, key).await;
+    async fn attach(bus: &impl Bus, key: &str, act: impl Fn(&Delivery) -> Act + Send + Sync + 'static) -> Worker {
+        let worker = Worker::bind(bus, key).await;
         worker.consume(act).await;
         worker
     }
 
     /// Declares and binds, and does not consume.
-    async fn bind(reactor: &Reactor, key: &str) -> Worker {
-        let connection = Connection::connect(&reactor.amqp_url(), ConnectionProperties::default()).await.expect("connected");
+    async fn bind(bus: &impl Bus, key: &str) -> Worker {
+        let connection = Connection::connect(&bus.url(), ConnectionProperties::default()).await.expect("connected");
         let channel = connection.create_channel().await.expect("a channel");
         let queue = format!("{}.call", key.replace(['#', '*'], "all"));
         let durable = QueueDeclareOptions { durable: true, ..QueueDeclareOptions::default() };
@@ -466,4 +486,122 @@ async fn bare_lf_and_ambiguous_lengths_are_refused_by_the_real_door() {
             "{said}"
         );
     }
+}
+
+#[tokio::test]
+async fn a_request_through_a_plain_worker_is_one_trace() {
+    let reactor = Reactor::start("");
+    let _worker = Worker::attach(&reactor, "greeter.#", seen).await;
+    let (trace, caller) = ("4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7");
+    let request =
+        http().get(format!("{}/greeter/a?secret=1", reactor.gateway())).header("traceparent", format!("00-{trace}-{caller}-01"));
+    let json: Value = request.header("user-agent", "curl/8").send().await.expect("an answer").json().await.expect("JSON");
+    let sent = json["traceparent"].as_str().expect("sent on").to_owned();
+    let spans = || async {
+        let response = http().get(format!("{}/api/v1/traces/{trace}", reactor.api())).send().await.expect("an answer");
+        let json: Value = response.json().await.unwrap_or_default();
+        json["spans"].as_array().cloned().unwrap_or_default()
+    };
+    wait_until("the gateway's two spans are kept", DEADLINE, || async {
+        spans().await.iter().filter(|span| span["service"] == "gateway").count() == 2
+    })
+    .await;
+    let spans = spans().await;
+    let span = |name: &str| spans.iter().find(|span| span["name"] == name).unwrap_or_else(|| panic!("no {name} in {spans:?}"));
+    let (server, client) = (span("GET /greeter"), span("call greeter"));
+    assert_eq!((&server["kind"], &server["parent"], &server["own"]), (&"server".into(), &caller.into(), &true.into()));
+    assert_eq!((&client["kind"], &client["parent"]), (&"client".into(), &server["span_id"]));
+    assert_eq!(sent, format!("00-{trace}-{}-01", client["span_id"].as_str().expect("an id")), "the worker is the call's child");
+    let attributes = &server["attributes"];
+    assert_eq!((&attributes["http.request.method"], &attributes["url.path"]), (&"GET".into(), &"/greeter/a".into()));
+    assert_eq!(
+        (&attributes["http.response.status_code"], &attributes["network.peer.address"]),
+        (&200.into(), &"127.0.0.1".into())
+    );
+    assert!(!server.to_string().contains("secret"), "queries may hold secrets: {server}");
+    assert!(
+        spans.iter().any(|span| span["service"] == "greeter" || span["parent"] == client["span_id"]),
+        "the bus adds its own: {spans:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_key_marked_for_the_bus_alone_is_absent_for_the_gateway() {
+    let reactor = Reactor::start("");
+    let worker = Worker::attach(&reactor, "greeter.#", |_| reply("open")).await;
+    let private = table(&[("x-reactor-http", AMQPValue::Boolean(false))]);
+    let inner = Worker::bind(&reactor, "inner.all").await;
+    inner
+        .channel
+        .queue_unbind(inner.queue.as_str().into(), "reactor.call".into(), "inner.all".into(), FieldTable::default())
+        .await
+        .expect("unbound");
+    let bound = QueueBindOptions::default();
+    inner
+        .channel
+        .queue_bind(inner.queue.as_str().into(), "reactor.call".into(), "inner.#".into(), bound, private)
+        .await
+        .expect("bound");
+    inner.consume(|_| reply("private")).await;
+    assert_eq!(problem(&reactor, "/inner/x").await.0, 404);
+    assert_eq!(get(&reactor, "/greeter").await.1, "open");
+    drop(worker);
+}
+
+#[tokio::test]
+async fn fields_that_do_not_fit_the_consumers_frames_are_502_and_name_frame_max() {
+    let reactor = Reactor::start("");
+    let _worker = Worker::attach(&Small(&reactor), "greeter.#", seen).await;
+    assert_eq!(get(&reactor, "/greeter").await.0, 200);
+    let request = http().get(format!("{}/greeter", reactor.gateway())).header("x", "y".repeat(8_000));
+    let response = request.send().await.expect("an answer");
+    assert_eq!(response.status().as_u16(), 502);
+    assert!(response.text().await.expect("a body").contains("frame_max of 4096"));
+}
+
+#[tokio::test]
+async fn the_reply_to_a_client_that_left_comes_back_to_a_worker_that_insists() {
+    let reactor = Reactor::start("");
+    let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+    let worker = Worker::attach(&reactor, "greeter.#", move |delivery| {
+        let properties = &delivery.properties;
+        let _ =
+            tell.send((properties.reply_to().clone().expect("an address"), properties.correlation_id().clone().expect("an id")));
+        Act::Nothing
+    })
+    .await;
+    let mut stream = tokio::net::TcpStream::connect(("127.0.0.1", reactor.port("ingress"))).await.expect("connected");
+    stream.write_all(b"GET /greeter HTTP/1.1\r\nHost: x\r\n\r\n").await.expect("written");
+    let (address, id) = tokio::time::timeout(DEADLINE, told.recv()).await.expect("in time").expect("a call");
+    drop(stream);
+    worker.channel.confirm_select(lapin::options::ConfirmSelectOptions::default()).await.expect("confirms");
+    wait_until("a mandatory reply is returned", DEADLINE, || async {
+        let options = BasicPublishOptions { mandatory: true, ..BasicPublishOptions::default() };
+        let properties = BasicProperties::default().with_correlation_id(id.clone());
+        let published =
+            worker.channel.basic_publish("".into(), address.clone(), options, b"late", properties).await.expect("published");
+        published.await.expect("confirmed").take_message().is_some_and(|returned| returned.reply_code == 312)
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_stream_that_its_client_does_not_read_is_held_within_bounds_and_then_ended() {
+    let reactor = Reactor::start("");
+    let part: &'static str = "x".repeat(256 * 1024).leak();
+    let parts: &'static [&'static str] = vec![part; 400].leak();
+    let _worker = Worker::attach(&reactor, "greeter.#", move |_| Act::Parts(parts)).await;
+    let before = reactor.memory_bytes();
+    let mut stream = tokio::net::TcpStream::connect(("127.0.0.1", reactor.port("ingress"))).await.expect("connected");
+    stream.write_all(b"GET /greeter HTTP/1.1\r\nHost: x\r\n\r\n").await.expect("written");
+    wait_until("the stream is ended", DEADLINE, || async {
+        let held = reactor.memory_bytes().saturating_sub(before);
+        assert!(held < 64 * 1024 * 1024, "{held} bytes are held of a 100 MiB stream");
+        reactor.stderr().contains("read too slowly")
+    })
+    .await;
+    let mut said = Vec::new();
+    let ended = stream.read_to_end(&mut said).await;
+    assert!(ended.is_err() || !said.ends_with(b"0\r\n\r\n"), "never a clean end");
+    assert!(said.len() < 100 * 1024 * 1024);
 }

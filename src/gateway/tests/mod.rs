@@ -16,7 +16,7 @@ fn get(target: &str) -> request::Builder {
 }
 
 fn conn(peer: &str) -> Arc<ClientConn> {
-    Arc::new(ClientConn { peer: format!("{peer}:40000").parse().expect("an address"), scheme: Scheme::Http })
+    ClientConn::new(format!("{peer}:40000").parse().expect("an address"), Scheme::Http)
 }
 
 struct Answered {
