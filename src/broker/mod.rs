@@ -35,10 +35,6 @@ mod reply;
 mod route;
 mod shared;
 #[cfg(test)]
-mod simulation;
-#[cfg(test)]
-mod testing;
-#[cfg(test)]
 mod tests;
 mod topology;
 mod trace;

@@ -5,8 +5,8 @@
 //! ready, what comes back stands where it was and is marked redelivered, a queue never keeps messages from a consumer with room,
 //! confirms count every publish, and when all is done no byte is booked.
 
-use super::client::Verdict;
-use super::testing::{Peer, Said, World};
+use super::world::{Peer, Said, World};
+use crate::broker::client::Verdict;
 use crate::kernel::rng::Rng;
 use crate::model::table::Table;
 use crate::model::topology::{ExchangeKind, QueueSpec};

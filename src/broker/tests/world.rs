@@ -1,11 +1,11 @@
 //! For tests: connections without sockets. A [`Peer`] speaks to the broker through its [`Client`] and reads what the broker wrote
 //! into its outbox, decoded.
 
-use super::client::{Client, Consume, Failed, Got, Verdict};
-use super::config::{BrokerConfig, NoAttachments};
-use super::core::Broker;
-use super::declare::DeleteRule;
-use super::link::{ConnectionInfo, Parcel};
+use crate::broker::client::{Client, Consume, Failed, Got, Verdict};
+use crate::broker::config::{BrokerConfig, NoAttachments};
+use crate::broker::core::Broker;
+use crate::broker::declare::DeleteRule;
+use crate::broker::link::{ConnectionInfo, Parcel};
 use crate::kernel::Clock;
 use crate::model::identity::{Permissions, Principal};
 use crate::model::table::{Field, Table};
