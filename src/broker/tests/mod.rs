@@ -3,6 +3,7 @@
 mod attach;
 mod call;
 mod simulation;
+mod tracing;
 mod world;
 
 use super::client::{Consume, Hold, Verdict};
