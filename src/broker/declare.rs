@@ -71,7 +71,7 @@ impl Vhost {
         if let Some(prefix) = reserved_prefix(&name).filter(|_| !generated) {
             return Err(Refused::AccessRefused(format!("queue name '{name}' contains reserved prefix '{prefix}*'")));
         }
-        check_queue_arguments(&name, &spec.arguments, space)?;
+        check_queue_arguments(&name, spec, space)?;
         if topology.queues.len() >= limit::QUEUES_MAX {
             let text =
                 format!("cannot declare queue '{name}': queue limit in vhost '{space}' ({}) is reached", limit::QUEUES_MAX);
@@ -299,19 +299,31 @@ fn must_not_be_reserved_exchange(name: &str) -> Result<(), Refused> {
     }
 }
 
-fn check_queue_arguments(name: &str, arguments: &Table, space: &str) -> Result<(), Refused> {
+/// A quorum queue is taken as a classic one would be: kept in memory, which the views say of every durable queue.
+fn check_queue_arguments(name: &str, spec: &QueueSpec, space: &str) -> Result<(), Refused> {
+    let arguments = &spec.arguments;
     if let Some(argument) = QUEUE_ARGUMENTS_NOT_YET.iter().find(|argument| arguments.get(argument).is_some()) {
         return Err(not_yet(&format!("argument '{argument}' of queue '{name}' in vhost '{space}'")));
     }
     match arguments.get(QUEUE_TYPE).map(Field::as_str) {
         None | Some(Some("classic")) => Ok(()),
-        Some(Some(kind @ ("quorum" | "stream"))) => {
-            Err(not_yet(&format!("queue type '{kind}' of queue '{name}' in vhost '{space}'")))
-        }
+        Some(Some("quorum")) => check_quorum(name, spec, space),
+        Some(Some("stream")) => Err(not_yet(&format!("queue type 'stream' of queue '{name}' in vhost '{space}'"))),
         Some(kind) => Err(Refused::Precondition(format!(
             "invalid arg 'x-queue-type' for queue '{name}' in vhost '{space}': unsupported queue type '{}'",
             kind.unwrap_or("not a string")
         ))),
+    }
+}
+
+/// What RabbitMQ does not let a quorum queue be.
+fn check_quorum(name: &str, spec: &QueueSpec, space: &str) -> Result<(), Refused> {
+    let wrong = [(!spec.durable, "non-durable"), (spec.auto_delete, "auto-delete"), (spec.exclusive, "exclusive-owner")];
+    match wrong.into_iter().find(|(wrong, _)| *wrong) {
+        None => Ok(()),
+        Some((_, property)) => {
+            Err(Refused::Precondition(format!("invalid property '{property}' for queue '{name}' in vhost '{space}'")))
+        }
     }
 }
 

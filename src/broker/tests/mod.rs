@@ -209,6 +209,21 @@ fn what_is_not_there_yet_is_refused_by_name() {
 }
 
 #[test]
+fn a_quorum_queue_is_taken_if_it_could_be_one() {
+    let world = World::new();
+    let mut peer = world.connect();
+    let arguments = Table::new().with("x-queue-type", Field::text("quorum"));
+    let quorum = QueueSpec { durable: true, arguments, ..spec("q") };
+    let text = "406 invalid property 'non-durable' for queue 'q' in vhost '/'";
+    assert_eq!(refused(peer.declare_as(QueueSpec { durable: false, ..quorum.clone() })), text);
+    peer.declare_as(quorum.clone()).expect("declared");
+    peer.declare_as(quorum).expect("declared again as it is");
+    let classic = QueueSpec { durable: true, ..spec("q") };
+    assert!(refused(peer.declare_as(classic)).starts_with("406 inequivalent arg 'x-queue-type' for queue 'q'"));
+    assert!(world.broker.vhost("/").expect("space").queue("q").expect("queue").not_on_disk);
+}
+
+#[test]
 fn deleting_asks_whether_a_queue_is_used_or_empty() {
     let world = World::new();
     let mut peer = world.connect();
