@@ -13,7 +13,7 @@ use super::port::{Ports, is_free};
 use super::probe::{self, Target};
 use super::process::{self, Launch, Process};
 use super::usage::Usage;
-use super::view::{InstanceView, StartTimes, Variable};
+use super::view::{InstanceView, Variable, start_times};
 use crate::kernel::limit::CONSOLE_BYTES_MAX;
 use crate::kernel::rng::Rng;
 use crate::kernel::task::Tasks;
@@ -597,18 +597,4 @@ fn rules(spec: &ServiceSpec) -> Rules {
         probe_interval: spec.ready.interval,
         ready_within: spec.ready.within,
     }
-}
-
-/// The steps of the last start, as far as they are done. `before` is the state shown until now.
-fn start_times(known: Option<StartTimes>, before: InstanceState, state: &State, now_ns: u64) -> Option<StartTimes> {
-    let starting = state.shown() == InstanceState::Starting;
-    let fresh = StartTimes { wanted_ns: now_ns, spawned_ns: None, ready_ns: None };
-    let mut times = if starting && before != InstanceState::Starting { fresh } else { known? };
-    if state.pid().is_some() {
-        times.spawned_ns.get_or_insert(now_ns);
-    }
-    if matches!(state, State::Ready(_)) {
-        times.ready_ns.get_or_insert(now_ns);
-    }
-    Some(times)
 }

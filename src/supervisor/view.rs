@@ -1,6 +1,7 @@
 //! What the API, the sampler and the dashboard see of supervised services. Plain copies, taken under no lock that a process
 //! could hold.
 
+use super::core::State;
 use crate::model::service::{InstanceName, InstanceState, ServiceName};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -65,4 +66,18 @@ pub enum Origin {
     Injected,
     /// From `env` in the definition.
     Definition,
+}
+
+/// The steps of the last start, as far as they are done. `before` is the state shown until now.
+pub(super) fn start_times(known: Option<StartTimes>, before: InstanceState, state: &State, now_ns: u64) -> Option<StartTimes> {
+    let starting = state.shown() == InstanceState::Starting;
+    let fresh = StartTimes { wanted_ns: now_ns, spawned_ns: None, ready_ns: None };
+    let mut times = if starting && before != InstanceState::Starting { fresh } else { known? };
+    if state.pid().is_some() {
+        times.spawned_ns.get_or_insert(now_ns);
+    }
+    if matches!(state, State::Ready(_)) {
+        times.ready_ns.get_or_insert(now_ns);
+    }
+    Some(times)
 }
