@@ -12,7 +12,7 @@ use crate::kernel::limit;
 use crate::kernel::rng;
 use crate::model::identity::Action;
 use crate::model::service::ServiceName;
-use crate::model::table::{Field, Table};
+use crate::model::table::Field;
 use crate::model::topology::{BindingSpec, CALL_EXCHANGE, EVENT_EXCHANGE, ExchangeSpec, QueueSpec};
 use std::sync::Arc;
 
@@ -337,10 +337,8 @@ fn must_be_equivalent_queue(current: &QueueSpec, received: &QueueSpec, space: &s
     }
     must_equal("durable", &thing, received.durable, current.durable)?;
     must_equal("auto_delete", &thing, received.auto_delete, current.auto_delete)?;
-    let compared = QUEUE_ARGUMENTS_NOT_YET.iter().chain(QUEUE_ARGUMENTS_WITHOUT_EFFECT);
-    compared
-        .map(|name| must_equal_argument(name, &thing, received.arguments.get(name), current.arguments.get(name)))
-        .collect::<Result<(), _>>()?;
+    let mut compared = QUEUE_ARGUMENTS_NOT_YET.iter().chain(QUEUE_ARGUMENTS_WITHOUT_EFFECT);
+    compared.try_for_each(|name| must_equal_argument(name, &thing, received.arguments.get(name), current.arguments.get(name)))?;
     let classic = Field::text("classic");
     let kind = |spec: &QueueSpec| spec.arguments.get(QUEUE_TYPE).cloned().unwrap_or_else(|| classic.clone());
     must_equal_argument(QUEUE_TYPE, &thing, Some(&kind(received)), Some(&kind(current)))

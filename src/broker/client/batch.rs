@@ -87,11 +87,14 @@ impl Work {
 
 const SLOTS: usize = 64;
 
+/// The bytes a route was asked by, and the route.
+type Known = (Box<[u8]>, Arc<Route>);
+
 /// Routes by exchange and key, as they stand at the front of a record. Of two keys in one slot the later stays; all go when the
 /// topology changes.
 #[derive(Debug, Default)]
 pub(super) struct RouteCache {
-    slots: Vec<Option<(Box<[u8]>, Arc<Route>)>>,
+    slots: Vec<Option<Known>>,
     generation: u64,
 }
 
