@@ -98,9 +98,8 @@ async fn a_stopping_reactor_closes_amqp_connections_with_320() {
     let mut events = service.events_listener();
     assert!(tokio::task::spawn_blocking(move || reactor.stop()).await.expect("no panic").success());
     let error = loop {
-        match events.next().await.expect("the client is told") {
-            lapin::Event::Error(error) => break error.to_string(),
-            _ => {}
+        if let lapin::Event::Error(error) = events.next().await.expect("the client is told") {
+            break error.to_string();
         }
     };
     assert!(error.contains("CONNECTION_FORCED") || error.contains("CONNECTION-FORCED"), "{error}");

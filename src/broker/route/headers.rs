@@ -73,6 +73,9 @@ mod tests {
     use super::super::testing::{names, queue};
     use super::super::{Bound, Routes};
     use super::*;
+
+    /// Arguments of the binding, headers of the message, whether they match.
+    type Case<'a> = (&'a [(&'static str, Field)], &'a [(&'static str, Field)], bool);
     use crate::model::topology::ExchangeKind;
     use crate::wire::amqp::table;
 
@@ -92,8 +95,8 @@ mod tests {
     #[test]
     fn x_match_decides_how_headers_are_compared() {
         let (one, text, void) = (Field::I32(1), Field::text("1"), Field::Void);
-        let mode = |mode: &str| ("x-match", Field::text(mode));
-        let cases: &[(&[(&str, Field)], &[(&str, Field)], bool)] = &[
+        let mode = |mode: &'static str| ("x-match", Field::text(mode));
+        let cases: &[Case<'_>] = &[
             (&[("a", one.clone())], &[("a", one.clone())], true),
             (&[("a", one.clone())], &[("a", text.clone())], false),
             (&[("a", one.clone())], &[("a", Field::I64(1))], false),

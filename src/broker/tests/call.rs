@@ -99,7 +99,7 @@ fn a_call_arrives_as_the_contract_says_and_its_reply_goes_back() {
 fn a_call_that_nobody_can_answer_fails_at_once() {
     let world = World::new();
     let caller: Arc<Caller> = Arc::default();
-    let failure = |world: &World, key: &str| world.broker.call(call(key), caller.clone()).err().expect("failed");
+    let failure = |world: &World, key: &str| world.broker.call(call(key), caller.clone()).expect_err("failed");
     assert_eq!(failure(&world, "greeter.hi"), CallFailure::Unbound { attached: vec![] });
     let mut worker = worker(&world, false);
     assert_eq!(failure(&world, "other.hi"), CallFailure::Unbound { attached: vec!["greeter".into()] });
