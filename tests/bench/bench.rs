@@ -129,13 +129,13 @@ fn calls(binary: &std::path::Path) {
     println!("| reactor | {} | {} | {} | {} |", at(0.5), at(0.95), at(0.99), at(1.0));
 }
 
-/// What telemetry adds to W1 in flood: user CPU per message with it on and off, in interleaved pairs.
+/// What telemetry adds to W1 in flood: user CPU per message with its own spans on and off, in interleaved pairs.
 fn telemetry(binary: &std::path::Path) {
     const PAIRS: usize = 9;
     println!("\nTelemetry's cost in W1: broker user CPU µs per message, {PAIRS} interleaved pairs of 2,000,000\n");
     let shape = Shape { confirms: true, acks: true };
     let on = Peer::reactor(binary, &[]);
-    let off = Peer::reactor(binary, &[("REACTOR_TELEMETRY_ENABLED", "false")]);
+    let off = Peer::reactor(binary, &[("REACTOR_TELEMETRY_SPANS_PER_SECOND_MAX", "0")]);
     for peer in [&on, &off] {
         flood::run(peer, shape, 500_000);
     }
