@@ -45,9 +45,7 @@ fn median(mut values: Vec<f64>) -> (f64, f64, f64) {
 fn start(binary: &std::path::Path) {
     println!("\nW22 start until open-ok, idle memory, idle CPU with 5,000 connections\n");
     println!("| peer | start ms, median (min-max) | idle MB | CPU % of a core, 5,000 idle | MB then |\n|---|---|---|---|---|");
-    let reactors = (0..RUNS).map(|_| Peer::reactor(binary, &[])).collect::<Vec<_>>();
-    let starts = reactors.iter().map(|peer| peer.started_in.as_secs_f64() * 1e3).collect();
-    drop(reactors);
+    let starts = (0..RUNS).map(|_| Peer::reactor(binary, &[]).started_in.as_secs_f64() * 1e3).collect();
     idle_row(&Peer::reactor(binary, &[]), starts);
     if let Some(peer) = Peer::rabbitmq() {
         let starts = vec![peer.started_in.as_secs_f64() * 1e3];
