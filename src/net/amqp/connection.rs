@@ -166,7 +166,11 @@ impl<S: Transport> Connection<S> {
         if wake.is_ready() {
             return wake;
         }
-        self.timer.as_mut().poll(cx).map(|()| Wake::Time)
+        // A timer that has fired stays ready: without a deadline (no heartbeat, handshake done) it would wake the task for ever.
+        match self.armed {
+            Some(_) => self.timer.as_mut().poll(cx).map(|()| Wake::Time),
+            None => Poll::Pending,
+        }
     }
 
     /// What waits for the peer is more than it may leave unread.
