@@ -13,7 +13,9 @@ use crate::kernel::rng;
 use crate::model::identity::Action;
 use crate::model::service::ServiceName;
 use crate::model::table::Field;
-use crate::model::topology::{BindingSpec, CALL_EXCHANGE, EVENT_EXCHANGE, ExchangeSpec, QueueSpec};
+use crate::model::topology::{
+    BindingSpec, CALL_EXCHANGE, DestinationKind, EVENT_EXCHANGE, ExchangeKind, ExchangeSpec, QueueSpec,
+};
 use std::sync::Arc;
 
 /// What a declaration of a queue answers.
@@ -113,6 +115,10 @@ impl Vhost {
             return Ok(false);
         }
         must_not_be_reserved_exchange(name)?;
+        use ExchangeKind::{ConsistentHash, Delayed, LocalRandom, Random};
+        if matches!(spec.kind, ConsistentHash | Random | LocalRandom | Delayed) {
+            return Err(not_yet(&format!("exchange type '{}'", spec.kind.as_str())));
+        }
         if let Some(argument) = EXCHANGE_ARGUMENTS_NOT_YET.iter().find(|argument| spec.arguments.get(argument).is_some()) {
             return Err(not_yet(&format!("argument '{argument}' of exchange '{name}'")));
         }
@@ -144,7 +150,7 @@ impl Vhost {
             let exchange = topology.exchanges.get(spec.source.as_str()).ok_or_else(|| self.no_exchange(&spec.source))?;
             exchange.routes.check(&spec.routing_key, &spec.arguments)?;
             if !topology.queues.get(&queue.name).is_some_and(|found| Arc::ptr_eq(found, &queue)) {
-                return Err(self.no_queue(&spec.queue));
+                return Err(self.no_queue(&spec.destination));
             }
             if topology.binding_count() >= limit::BINDINGS_MAX {
                 let text = format!("binding limit in vhost '{}' ({}) is reached", self.name(), limit::BINDINGS_MAX);
@@ -180,8 +186,11 @@ impl Vhost {
 
     fn check_binding(&self, spec: &BindingSpec, actor: Actor<'_>) -> Result<Arc<Queue>, Refused> {
         let space = self.name();
-        actor.must(Action::Write, "queue", &spec.queue, space)?;
-        let queue = self.queue_for(&spec.queue, actor)?;
+        if spec.destination_kind == DestinationKind::Exchange {
+            return Err(not_yet("binding an exchange to an exchange"));
+        }
+        actor.must(Action::Write, "queue", &spec.destination, space)?;
+        let queue = self.queue_for(&spec.destination, actor)?;
         must_not_be_default(&spec.source)?;
         actor.must(Action::Read, "exchange", &spec.source, space)?;
         Ok(queue)

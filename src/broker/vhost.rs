@@ -12,6 +12,7 @@ use super::shared::Shared;
 use super::topology::{ExchangeStats, Topology};
 use super::view::{BindingView, ExchangeView, PeekedMessage, QueueView};
 use crate::model::identity::{Action, Principal};
+use crate::model::topology::DestinationKind;
 use crate::wire::amqp::Properties;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -211,12 +212,15 @@ impl Vhost {
             .map(|(exchange, binding)| BindingView {
                 space: self.name.clone(),
                 source: exchange.name.clone(),
-                queue: binding.queue.name.clone(),
+                destination: binding.queue.name.clone(),
+                destination_kind: DestinationKind::Queue,
                 routing_key: binding.key.clone(),
                 arguments: binding.arguments.clone(),
             })
             .collect();
-        views.sort_unstable_by(|a, b| (&a.source, &a.queue, &a.routing_key).cmp(&(&b.source, &b.queue, &b.routing_key)));
+        views.sort_unstable_by(|a, b| {
+            (&a.source, &a.destination, &a.routing_key).cmp(&(&b.source, &b.destination, &b.routing_key))
+        });
         views
     }
 

@@ -5,7 +5,7 @@
 use super::config::ConnectionId;
 use super::queue::Waits;
 use crate::model::table::Table;
-use crate::model::topology::ExchangeKind;
+use crate::model::topology::{DestinationKind, ExchangeKind};
 use bytes::Bytes;
 use std::sync::Arc;
 use std::time::Duration;
@@ -66,7 +66,8 @@ pub struct ExchangeView {
 pub struct BindingView {
     pub space: Arc<str>,
     pub source: Arc<str>,
-    pub queue: Arc<str>,
+    pub destination: Arc<str>,
+    pub destination_kind: DestinationKind,
     pub routing_key: Arc<str>,
     pub arguments: Table,
 }

@@ -5,7 +5,7 @@
 use crate::model::definitions::{Definitions, SpaceDefinitions};
 use crate::model::refusal::{Refusal, RefusalKind};
 use crate::model::table::{Field, Table};
-use crate::model::topology::{BindingSpec, DEFAULT_SPACE, ExchangeKind, ExchangeSpec, QueueSpec};
+use crate::model::topology::{BindingSpec, DEFAULT_SPACE, DestinationKind, ExchangeKind, ExchangeSpec, QueueSpec};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -128,8 +128,8 @@ impl Document {
             document.bindings.extend(bindings.map(|spec| BindingDocument {
                 source: spec.source.clone(),
                 vhost: vhost(),
-                destination: spec.queue.clone(),
-                destination_type: queue(),
+                destination: spec.destination.clone(),
+                destination_type: spec.destination_kind.as_str().to_owned(),
                 routing_key: spec.routing_key.clone(),
                 arguments: to_json(&spec.arguments),
             }));
@@ -178,7 +178,8 @@ impl ExchangeDocument {
     pub fn spec(&self) -> Result<ExchangeSpec, Refusal> {
         let Some(kind) = ExchangeKind::parse(&self.kind) else {
             let what = format!("exchange {} has the type {}", self.name, self.kind);
-            return Err(Refusal::new(RefusalKind::Invalid, what).hint("Use direct, topic, fanout or headers."));
+            return Err(Refusal::new(RefusalKind::Invalid, what)
+                .hint("Use direct, topic, fanout, headers, x-consistent-hash, x-random, x-local-random or x-delayed-message."));
         };
         Ok(ExchangeSpec {
             name: self.name.clone(),
@@ -205,13 +206,14 @@ impl QueueDocument {
 
 impl BindingDocument {
     pub fn spec(&self) -> Result<BindingSpec, Refusal> {
-        if self.destination_type != "queue" {
+        let Some(destination_kind) = DestinationKind::parse(&self.destination_type) else {
             let what = format!("a binding of {} goes to the {} {}", self.source, self.destination_type, self.destination);
-            return Err(Refusal::new(RefusalKind::NotImplemented, what).hint("Bindings between exchanges are not there yet."));
-        }
+            return Err(Refusal::new(RefusalKind::Invalid, what).hint("Use queue or exchange as destination_type."));
+        };
         Ok(BindingSpec {
             source: self.source.clone(),
-            queue: self.destination.clone(),
+            destination: self.destination.clone(),
+            destination_kind,
             routing_key: self.routing_key.clone(),
             arguments: arguments(&self.arguments, &self.destination)?,
         })

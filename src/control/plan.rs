@@ -4,7 +4,7 @@ use crate::kernel::limit::SHORT_STRING_BYTES_MAX;
 use crate::model::change::{Change, Thing, Verb};
 use crate::model::definitions::{Definitions, SpaceDefinitions, same_arguments};
 use crate::model::refusal::{Refusal, RefusalKind};
-use crate::model::topology::{BindingSpec, CALL_EXCHANGE, EVENT_EXCHANGE, ExchangeSpec, QueueSpec};
+use crate::model::topology::{BindingSpec, CALL_EXCHANGE, DestinationKind, EVENT_EXCHANGE, ExchangeSpec, QueueSpec};
 use serde::Serialize;
 use std::sync::Arc;
 use utoipa::ToSchema;
@@ -106,7 +106,7 @@ fn creations(plan: &mut Plan, space: &Arc<str>, present: &SpaceDefinitions, want
                 Refusal::new(RefusalKind::NotFound, what).hint(format!("Define the {kind} too, or correct its name."))
             })
         };
-        match known(&spec.source, "exchange").or_else(|| known(&spec.queue, "queue")) {
+        match known(&spec.source, "exchange").or_else(|| known(&spec.destination, spec.destination_kind.as_str())) {
             Some(refusal) => plan.refusals.push(refusal),
             None => plan.changes.push(Change::create(space, Thing::Binding(spec.clone()))),
         }
@@ -120,7 +120,8 @@ fn removals(space: &Arc<str>, present: &SpaceDefinitions, wanted: &SpaceDefiniti
     let exchanges = exchanges.filter(|known| !wanted.exchanges.iter().any(|spec| spec.name == known.name));
     // A binding to a queue that goes is gone with it.
     let goes: Vec<&str> = queues.clone().map(|queue| queue.name.as_str()).collect();
-    let bindings = bindings.filter(|binding| !goes.contains(&binding.queue.as_str()));
+    let goes = |spec: &BindingSpec| spec.destination_kind == DestinationKind::Queue && goes.contains(&spec.destination.as_str());
+    let bindings = bindings.filter(|binding| !goes(binding));
     bindings
         .map(|spec| Thing::Binding(spec.clone()))
         .chain(queues.map(|spec| Thing::Queue(spec.clone())))
@@ -175,7 +176,8 @@ fn same_queue(known: &QueueSpec, wanted: &QueueSpec) -> bool {
 }
 
 fn same_binding(known: &BindingSpec, wanted: &BindingSpec) -> bool {
-    (&known.source, &known.queue, &known.routing_key) == (&wanted.source, &wanted.queue, &wanted.routing_key)
+    (&known.source, &known.destination, known.destination_kind, &known.routing_key)
+        == (&wanted.source, &wanted.destination, wanted.destination_kind, &wanted.routing_key)
         && same_arguments(&known.arguments, &wanted.arguments)
 }
 
@@ -201,7 +203,13 @@ pub(super) mod tests {
     }
 
     pub fn binding(source: &str, queue: &str) -> BindingSpec {
-        BindingSpec { source: source.into(), queue: queue.into(), routing_key: "#".into(), arguments: Table::new() }
+        BindingSpec {
+            source: source.into(),
+            destination: queue.into(),
+            destination_kind: DestinationKind::Queue,
+            routing_key: "#".into(),
+            arguments: Table::new(),
+        }
     }
 
     pub fn space(name: &str, exchanges: &[&str], queues: &[&str], bindings: &[(&str, &str)]) -> Definitions {

@@ -59,7 +59,7 @@ impl Change {
             Thing::Space => self.space.to_string(),
             Thing::Exchange(spec) => spec.name.clone(),
             Thing::Queue(spec) => spec.name.clone(),
-            Thing::Binding(spec) => format!("{} > {} with {}", spec.source, spec.queue, spec.routing_key),
+            Thing::Binding(spec) => format!("{} > {} with {}", spec.source, spec.destination, spec.routing_key),
         }
     }
 }

@@ -4,12 +4,20 @@ use super::table::Table;
 use serde::Serialize;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(into = "&'static str")]
 pub enum ExchangeKind {
     Direct,
     Topic,
     Fanout,
     Headers,
+    /// `x-consistent-hash`: one queue, by a hash of the key, a header or a property.
+    ConsistentHash,
+    /// `x-random`: any one queue.
+    Random,
+    /// `x-local-random`: the same, queues only.
+    LocalRandom,
+    /// `x-delayed-message`: routes as its `x-delayed-type` once the header `x-delay` has passed.
+    Delayed,
 }
 
 impl ExchangeKind {
@@ -19,6 +27,10 @@ impl ExchangeKind {
             "topic" => ExchangeKind::Topic,
             "fanout" => ExchangeKind::Fanout,
             "headers" => ExchangeKind::Headers,
+            "x-consistent-hash" => ExchangeKind::ConsistentHash,
+            "x-random" => ExchangeKind::Random,
+            "x-local-random" => ExchangeKind::LocalRandom,
+            "x-delayed-message" => ExchangeKind::Delayed,
             _ => return None,
         })
     }
@@ -29,6 +41,42 @@ impl ExchangeKind {
             ExchangeKind::Topic => "topic",
             ExchangeKind::Fanout => "fanout",
             ExchangeKind::Headers => "headers",
+            ExchangeKind::ConsistentHash => "x-consistent-hash",
+            ExchangeKind::Random => "x-random",
+            ExchangeKind::LocalRandom => "x-local-random",
+            ExchangeKind::Delayed => "x-delayed-message",
+        }
+    }
+}
+
+impl From<ExchangeKind> for &'static str {
+    fn from(kind: ExchangeKind) -> Self {
+        kind.as_str()
+    }
+}
+
+/// What a binding leads to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DestinationKind {
+    #[default]
+    Queue,
+    Exchange,
+}
+
+impl DestinationKind {
+    pub fn parse(text: &str) -> Option<Self> {
+        match text {
+            "queue" => Some(DestinationKind::Queue),
+            "exchange" => Some(DestinationKind::Exchange),
+            _ => None,
+        }
+    }
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            DestinationKind::Queue => "queue",
+            DestinationKind::Exchange => "exchange",
         }
     }
 }
@@ -56,8 +104,9 @@ pub struct QueueSpec {
 pub struct BindingSpec {
     /// Exchange messages come from.
     pub source: String,
-    /// Queue messages go to.
-    pub queue: String,
+    /// Queue or exchange messages go to.
+    pub destination: String,
+    pub destination_kind: DestinationKind,
     pub routing_key: String,
     pub arguments: Table,
 }

@@ -1,6 +1,7 @@
 //! The ports between engines: small adapters, each from what one engine says to what another understands.
 
 use crate::access::Access;
+use crate::broker::view::BindingView;
 use crate::broker::{Actor, Attachment, AttachmentHow, Attachments, Broker, ConnectionId, DeleteRule, Vhost};
 use crate::control;
 use crate::kernel::Clock;
@@ -14,7 +15,7 @@ use crate::model::identity::{InstanceIdentity, Principal};
 use crate::model::refusal::{Refusal, RefusalKind};
 use crate::model::service::{InstanceState, ServiceName, Source};
 use crate::model::service_spec::ServiceSpec;
-use crate::model::topology::{BindingSpec, ExchangeSpec, QueueSpec};
+use crate::model::topology::{BindingSpec, DestinationKind, ExchangeSpec, QueueSpec};
 use crate::registry::{InstanceId, NewInstance, Registry};
 use crate::supervisor;
 use std::collections::HashMap;
@@ -203,13 +204,19 @@ fn durable_things(vhost: &Vhost) -> SpaceDefinitions {
             arguments: view.arguments,
         })
         .collect();
-    let is_durable = |source: &str, queue: &str| {
-        !source.is_empty() && exchanges.iter().any(|spec| spec.name == source) && queues.iter().any(|spec| spec.name == queue)
+    let exchange = |name: &str| exchanges.iter().any(|spec| spec.name == name);
+    let is_durable = |view: &BindingView| {
+        exchange(&view.source)
+            && match view.destination_kind {
+                DestinationKind::Queue => queues.iter().any(|spec| *spec.name == *view.destination),
+                DestinationKind::Exchange => exchange(&view.destination),
+            }
     };
-    let bindings = vhost.bindings().into_iter().filter(|view| is_durable(&view.source, &view.queue));
+    let bindings = vhost.bindings().into_iter().filter(is_durable);
     let bindings = bindings.map(|view| BindingSpec {
         source: view.source.to_string(),
-        queue: view.queue.to_string(),
+        destination: view.destination.to_string(),
+        destination_kind: view.destination_kind,
         routing_key: view.routing_key.to_string(),
         arguments: view.arguments,
     });

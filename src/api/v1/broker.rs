@@ -5,8 +5,10 @@ use crate::api::ApiContext;
 use crate::api::params::{Params, PathParts};
 use crate::api::problem::Problem;
 use crate::api::view::broker::{self as view, Binding, Connection, Exchange, PeekedMessage, Queue, QueueDetail};
+use crate::broker::view::BindingView;
 use crate::broker::{ConnectionId, Vhost};
 use crate::model::identity::Principal;
+use crate::model::topology::DestinationKind;
 use axum::extract::State;
 use axum::{Extension, Json};
 use http::StatusCode;
@@ -37,7 +39,12 @@ pub async fn queue(
 ) -> Result<Json<QueueDetail>, Problem> {
     let vhost = vhost(&context, &space)?;
     let found = vhost.queue(&name).ok_or_else(|| no_queue(&space, &name))?;
-    let bindings = vhost.bindings().into_iter().filter(|binding| *binding.queue == *name).map(view::binding).collect();
+    let bindings = vhost
+        .bindings()
+        .into_iter()
+        .filter(|binding| leads_to(binding, DestinationKind::Queue, &name))
+        .map(view::binding)
+        .collect();
     let consumers = context.sources.broker.consumers().into_iter();
     let consumers = consumers.filter(|consumer| *consumer.space == *space && *consumer.queue == *name);
     Ok(Json(QueueDetail {
@@ -91,6 +98,8 @@ pub struct BindingParams {
     source: Option<String>,
     /// Only to this queue.
     queue: Option<String>,
+    /// Only to this exchange.
+    exchange: Option<String>,
 }
 
 /// The bindings of a space.
@@ -102,8 +111,19 @@ pub async fn bindings(
 ) -> Result<Json<Vec<Binding>>, Problem> {
     let vhost = vhost(&context, params.space.as_deref().unwrap_or(crate::model::topology::DEFAULT_SPACE))?;
     let is = |wanted: &Option<String>, name: &str| wanted.as_deref().is_none_or(|wanted| wanted == name);
-    let matching = vhost.bindings().into_iter().filter(|b| is(&params.source, &b.source) && is(&params.queue, &b.queue));
+    let to = |wanted: &Option<String>, kind, binding: &BindingView| {
+        wanted.as_deref().is_none_or(|wanted| leads_to(binding, kind, wanted))
+    };
+    let matching = vhost.bindings().into_iter().filter(|binding| {
+        is(&params.source, &binding.source)
+            && to(&params.queue, DestinationKind::Queue, binding)
+            && to(&params.exchange, DestinationKind::Exchange, binding)
+    });
     Ok(Json(matching.map(view::binding).collect()))
+}
+
+pub(super) fn leads_to(binding: &BindingView, kind: DestinationKind, name: &str) -> bool {
+    binding.destination_kind == kind && *binding.destination == *name
 }
 
 /// Every client connection of the bus.

@@ -1,6 +1,6 @@
 //! Changing single things of the broker: queues, exchanges and bindings, each through control.
 
-use super::broker::{no_queue, vhost};
+use super::broker::{leads_to, no_queue, vhost};
 use crate::api::ApiContext;
 use crate::api::params::{Body, Params, PathParts};
 use crate::api::problem::Problem;
@@ -11,7 +11,7 @@ use crate::model::emit;
 use crate::model::happening::{Happening, What};
 use crate::model::identity::Principal;
 use crate::model::refusal::Refusal;
-use crate::model::topology::{BindingSpec, DEFAULT_SPACE, ExchangeSpec, QueueSpec};
+use crate::model::topology::{BindingSpec, DEFAULT_SPACE, DestinationKind, ExchangeSpec, QueueSpec};
 use axum::extract::State;
 use axum::{Extension, Json};
 use http::StatusCode;
@@ -57,7 +57,9 @@ pub struct BindingWish {
     #[schema(default = "/")]
     space: String,
     source: String,
-    queue: String,
+    /// The queue it leads to; else name an exchange.
+    queue: Option<String>,
+    exchange: Option<String>,
     #[serde(default)]
     routing_key: String,
     #[serde(default)]
@@ -187,11 +189,12 @@ pub async fn bind(
     Extension(by): Extension<Principal>,
     Body(wish): Body<BindingWish>,
 ) -> Result<StatusCode, Problem> {
+    let (destination, kind) = destination(wish.queue, wish.exchange)?;
     let spec = BindingDocument {
         source: wish.source,
         vhost: wish.space.clone(),
-        destination: wish.queue,
-        destination_type: "queue".to_owned(),
+        destination,
+        destination_type: kind.as_str().to_owned(),
         routing_key: wish.routing_key,
         arguments: wish.arguments,
     }
@@ -209,9 +212,21 @@ pub struct UnbindParams {
     #[param(default = "/")]
     space: String,
     source: String,
-    queue: String,
+    /// The queue it leads to; else name an exchange.
+    queue: Option<String>,
+    exchange: Option<String>,
     #[serde(default)]
     routing_key: String,
+}
+
+/// One of a queue and an exchange.
+fn destination(queue: Option<String>, exchange: Option<String>) -> Result<(String, DestinationKind), Problem> {
+    match (queue, exchange) {
+        (Some(queue), None) => Ok((queue, DestinationKind::Queue)),
+        (None, Some(exchange)) => Ok((exchange, DestinationKind::Exchange)),
+        (None, None) => Err(Problem::invalid("a binding leads somewhere").next("Name a queue or an exchange")),
+        (Some(_), Some(_)) => Err(Problem::invalid("a binding leads to a queue or to an exchange").next("Name one of them")),
+    }
 }
 
 /// Removes a binding; where several differ only in their arguments, all of them.
@@ -223,20 +238,25 @@ pub async fn unbind(
     Params(params): Params<UnbindParams>,
 ) -> Result<StatusCode, Problem> {
     let vhost = vhost(&context, &params.space)?;
-    let wanted = (&*params.source, &*params.queue, &*params.routing_key);
-    let matching = vhost.bindings().into_iter().filter(|known| (&*known.source, &*known.queue, &*known.routing_key) == wanted);
+    let UnbindParams { source, queue, exchange, routing_key, .. } = params;
+    let (destination, kind) = destination(queue, exchange)?;
+    let matching = vhost
+        .bindings()
+        .into_iter()
+        .filter(|known| *known.source == *source && *known.routing_key == *routing_key && leads_to(known, kind, &destination));
     let changes: Vec<Change> = matching
         .map(|known| BindingSpec {
             source: known.source.to_string(),
-            queue: known.queue.to_string(),
+            destination: known.destination.to_string(),
+            destination_kind: known.destination_kind,
             routing_key: known.routing_key.to_string(),
             arguments: known.arguments,
         })
         .map(|spec| Change::delete(vhost.name(), Thing::Binding(spec)))
         .collect();
     if changes.is_empty() {
-        let UnbindParams { source, queue, routing_key, .. } = params;
-        return Err(Problem::not_found(format!("queue {queue} is not bound to exchange {source} with the key {routing_key:?}")));
+        let what = format!("{} {destination} is not bound to exchange {source} with the key {routing_key:?}", kind.as_str());
+        return Err(Problem::not_found(what));
     }
     context.control.change(changes, &by)?;
     Ok(StatusCode::NO_CONTENT)

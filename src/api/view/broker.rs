@@ -46,7 +46,9 @@ pub struct QueueDetail {
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct Binding {
     pub source: Arc<str>,
-    pub queue: Arc<str>,
+    pub destination: Arc<str>,
+    /// `queue` or `exchange`.
+    pub destination_type: &'static str,
     pub routing_key: Arc<str>,
     pub arguments: Map<String, Value>,
 }
@@ -149,7 +151,13 @@ pub fn queue(view: from::QueueView, rates: &Rates) -> Queue {
 }
 
 pub fn binding(view: from::BindingView) -> Binding {
-    Binding { source: view.source, queue: view.queue, routing_key: view.routing_key, arguments: json::table(&view.arguments) }
+    Binding {
+        source: view.source,
+        destination: view.destination,
+        destination_type: view.destination_kind.as_str(),
+        routing_key: view.routing_key,
+        arguments: json::table(&view.arguments),
+    }
 }
 
 pub fn consumer(view: from::ConsumerView) -> Consumer {

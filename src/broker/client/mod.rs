@@ -201,11 +201,11 @@ impl Client {
 
     /// An empty queue name means the one declared last on the channel; an empty key then means its name.
     fn binding(&self, channel: u16, spec: BindingSpec) -> Result<BindingSpec, Failed> {
-        let queue = self.queue_name(channel, &spec.queue)?.to_string();
-        let routing_key = match spec.queue.is_empty() && spec.routing_key.is_empty() {
-            true => queue.clone(),
+        let destination = self.queue_name(channel, &spec.destination)?.to_string();
+        let routing_key = match spec.destination.is_empty() && spec.routing_key.is_empty() {
+            true => destination.clone(),
             false => spec.routing_key,
         };
-        Ok(BindingSpec { queue, routing_key, ..spec })
+        Ok(BindingSpec { destination, routing_key, ..spec })
     }
 }

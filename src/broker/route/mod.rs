@@ -38,7 +38,12 @@ pub(super) enum Routes {
 impl Routes {
     pub fn new(kind: ExchangeKind) -> Self {
         match kind {
-            ExchangeKind::Direct => Routes::Direct(direct::Direct::default()),
+            // The other types are not declared yet.
+            ExchangeKind::ConsistentHash
+            | ExchangeKind::Random
+            | ExchangeKind::LocalRandom
+            | ExchangeKind::Delayed
+            | ExchangeKind::Direct => Routes::Direct(direct::Direct::default()),
             ExchangeKind::Topic => Routes::Topic(topic::Topic::default()),
             ExchangeKind::Fanout => Routes::Fanout(Vec::new()),
             ExchangeKind::Headers => Routes::Headers(headers::Headers::default()),

@@ -11,7 +11,7 @@ use super::config::BrokerConfig;
 use super::declare::DeleteRule;
 use super::refused::Refused;
 use crate::model::table::{Field, Table};
-use crate::model::topology::{BindingSpec, CALL_EXCHANGE, EVENT_EXCHANGE, ExchangeKind, ExchangeSpec, QueueSpec};
+use crate::model::topology::{CALL_EXCHANGE, EVENT_EXCHANGE, ExchangeKind, ExchangeSpec, QueueSpec};
 use crate::wire::amqp::{Properties, PropertyList, RawTable, table};
 use std::time::Duration;
 use world::{Peer, Said, World};
@@ -284,7 +284,7 @@ fn an_auto_delete_exchange_goes_with_its_last_binding() {
     peer.publish("x", "a", "routed");
     let vhost = world.broker.vhost("/").expect("space");
     let unbind = |peer: &mut Peer, key: &str| {
-        let spec = BindingSpec { source: "x".into(), queue: "q".into(), routing_key: key.into(), arguments: Table::new() };
+        let spec = world::binding("q", "x", key);
         peer.client.unbind(1, spec).expect("unbound");
     };
     unbind(&mut peer, "a");

@@ -9,7 +9,7 @@ use crate::broker::link::{ConnectionInfo, Parcel};
 use crate::kernel::Clock;
 use crate::model::identity::{Permissions, Principal};
 use crate::model::table::{Field, Table};
-use crate::model::topology::{BindingSpec, ExchangeKind, ExchangeSpec, QueueSpec};
+use crate::model::topology::{BindingSpec, DestinationKind, ExchangeKind, ExchangeSpec, QueueSpec};
 use crate::wire::amqp::{Body, Method, Properties, PropertyList, Publish};
 use std::sync::Arc;
 
@@ -118,8 +118,7 @@ impl Peer {
     }
 
     pub fn bind(&mut self, queue: &str, exchange: &str, key: &str) -> Result<(), Failed> {
-        let (source, queue, routing_key) = (exchange.to_owned(), queue.to_owned(), key.to_owned());
-        self.begin().bind(1, BindingSpec { source, queue, routing_key, arguments: Table::new() })?;
+        self.begin().bind(1, binding(queue, exchange, key))?;
         self.flush()
     }
 
@@ -261,6 +260,17 @@ fn decode(mut bytes: &[u8], said: &mut Vec<Said>) {
             Method::BasicCancel(method) => said.push(Said::Cancelled { tag: method.consumer_tag.into() }),
             other => said.push(Said::Other(other.name().into())),
         }
+    }
+}
+
+/// A queue's binding without arguments.
+pub(super) fn binding(queue: &str, exchange: &str, key: &str) -> BindingSpec {
+    BindingSpec {
+        source: exchange.into(),
+        destination: queue.into(),
+        destination_kind: DestinationKind::Queue,
+        routing_key: key.into(),
+        arguments: Table::new(),
     }
 }
 

@@ -1,7 +1,7 @@
 //! From a method to the broker, and from its answer to a method. What is refused becomes a reply code here, once.
 
 use crate::broker::{Client, Consume, DeleteRule, Failed, Got, Refused, Verdict};
-use crate::model::topology::{BindingSpec, ExchangeKind, ExchangeSpec, QueueSpec};
+use crate::model::topology::{BindingSpec, DestinationKind, ExchangeKind, ExchangeSpec, QueueSpec};
 use crate::wire::amqp::encode::method;
 use crate::wire::amqp::method::*;
 use crate::wire::amqp::{Encode, Reply, ReplyCode};
@@ -110,7 +110,8 @@ impl Caller<'_> {
     fn bind(&mut self, asked: QueueBind<'_>) -> Result<(), Failed> {
         let spec = BindingSpec {
             source: asked.exchange.to_owned(),
-            queue: asked.queue.to_owned(),
+            destination: asked.queue.to_owned(),
+            destination_kind: DestinationKind::Queue,
             routing_key: asked.routing_key.to_owned(),
             arguments: asked.arguments.to_table(),
         };
@@ -121,7 +122,8 @@ impl Caller<'_> {
     fn unbind(&mut self, asked: QueueUnbind<'_>) -> Result<(), Failed> {
         let spec = BindingSpec {
             source: asked.exchange.to_owned(),
-            queue: asked.queue.to_owned(),
+            destination: asked.queue.to_owned(),
+            destination_kind: DestinationKind::Queue,
             routing_key: asked.routing_key.to_owned(),
             arguments: asked.arguments.to_table(),
         };

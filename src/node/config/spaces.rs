@@ -14,7 +14,7 @@
 use super::reader::{Reading, TableReader};
 use crate::model::definitions::{Definitions, SpaceDefinitions};
 use crate::model::table::{Field, Table};
-use crate::model::topology::{BindingSpec, ExchangeKind, ExchangeSpec, QueueSpec};
+use crate::model::topology::{BindingSpec, DestinationKind, ExchangeKind, ExchangeSpec, QueueSpec};
 use toml_edit::{Item, TableLike, Value};
 
 pub fn read(reading: &mut Reading<'_>, section: &Item) -> Definitions {
@@ -59,12 +59,16 @@ fn each<T>(
     things
 }
 
+const KINDS: &str = "Use \"direct\", \"topic\", \"fanout\", \"headers\", \"x-consistent-hash\", \"x-random\", \"x-local-random\" or \
+                     \"x-delayed-message\".";
+const HOW_TO_BIND: &str = "A binding names its exchange as source, and its queue (or the exchange it leads to).";
+
 fn exchange(reading: &mut Reading<'_>, table: &mut TableReader<'_>, name: &str) -> Option<ExchangeSpec> {
     let kind = table.text(reading, "type").unwrap_or_else(|| "topic".to_owned());
     let kind = match ExchangeKind::parse(&kind) {
         Some(kind) => Some(kind),
         None => {
-            table.refuse(reading, "type", format!("is \"{kind}\""), "Use \"direct\", \"topic\", \"fanout\" or \"headers\".");
+            table.refuse(reading, "type", format!("is \"{kind}\""), KINDS);
             None
         }
     };
@@ -94,16 +98,27 @@ fn bindings(reading: &mut Reading<'_>, item: Option<&Item>, path: &str) -> Vec<B
         let item = Item::Table(table.clone());
         let Some(mut table) = TableReader::open(reading, &item, format!("{path}[{at}]")) else { continue };
         let (source, queue) = (table.text(reading, "source"), table.text(reading, "queue"));
+        let exchange = table.text(reading, "exchange");
         let routing_key = table.text(reading, "routing_key").unwrap_or_default();
         let arguments = arguments(reading, &mut table);
-        for (key, value) in [("source", &source), ("queue", &queue)] {
-            if value.is_none() && table.item(key).is_none() {
-                table.refuse(reading, key, "is missing", "A binding names its exchange as source and its queue.");
+        let destination = match (queue, exchange) {
+            (Some(queue), None) => Some((queue, DestinationKind::Queue)),
+            (None, Some(exchange)) => Some((exchange, DestinationKind::Exchange)),
+            (Some(_), Some(_)) => {
+                table.refuse(reading, "exchange", "stands beside queue", "A binding leads to one queue or to one exchange.");
+                None
             }
+            (None, None) => None,
+        };
+        if source.is_none() && table.item("source").is_none() {
+            table.refuse(reading, "source", "is missing", HOW_TO_BIND);
+        }
+        if destination.is_none() && table.item("queue").is_none() && table.item("exchange").is_none() {
+            table.refuse(reading, "queue", "is missing", HOW_TO_BIND);
         }
         table.finish(reading);
-        if let (Some(source), Some(queue)) = (source, queue) {
-            found.push(BindingSpec { source, queue, routing_key, arguments });
+        if let (Some(source), Some((destination, destination_kind))) = (source, destination) {
+            found.push(BindingSpec { source, destination, destination_kind, routing_key, arguments });
         }
     }
     found

@@ -303,7 +303,8 @@ export interface QueueDetail extends Queue {
 }
 export interface Binding {
   source: string;
-  queue: string;
+  destination: string;
+  destination_type: "queue" | "exchange";
   routing_key: string;
   arguments: Record<string, unknown>;
 }

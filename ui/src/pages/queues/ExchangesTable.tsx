@@ -103,15 +103,24 @@ function ExchangePanel({ exchange, space, close }: { exchange: Exchange; space: 
   });
   const columns: Column<Binding>[] = [
     {
-      id: "queue",
-      head: "Queue",
+      id: "destination",
+      head: "Leads to",
       narrow: true,
-      title: (b) => b.queue,
-      cell: (b) => (
-        <Link className="mono" to="/queues/$queueSpace/$queueName" params={{ queueSpace: space, queueName: b.queue }}>
-          {b.queue}
-        </Link>
-      ),
+      title: (b) => b.destination,
+      cell: (b) =>
+        b.destination_type === "queue" ? (
+          <Link
+            className="mono"
+            to="/queues/$queueSpace/$queueName"
+            params={{ queueSpace: space, queueName: b.destination }}
+          >
+            {b.destination}
+          </Link>
+        ) : (
+          <span className="mono">
+            {b.destination} <span className="meta">exchange</span>
+          </span>
+        ),
     },
     ...BINDING_COLUMNS,
   ];
@@ -137,7 +146,7 @@ function ExchangePanel({ exchange, space, close }: { exchange: Exchange; space: 
           label="Bindings"
           rows={data}
           columns={columns}
-          keyOf={(b) => `${b.queue} ${b.routing_key} ${JSON.stringify(b.arguments)}`}
+          keyOf={(b) => `${b.destination_type} ${b.destination} ${b.routing_key} ${JSON.stringify(b.arguments)}`}
           grows
         />
       ) : null}
