@@ -231,6 +231,27 @@ async fn publishers_learn_what_arrived_and_what_went_nowhere() {
 }
 
 #[tokio::test]
+async fn a_batch_of_publishes_is_in_its_queue_once_it_is_confirmed() {
+    let reactor = Reactor::start("");
+    let connection = connect(&reactor).await;
+    let channel = channel(&connection).await;
+    channel.confirm_select(ConfirmSelectOptions::default()).await.expect("confirms");
+    declare(&channel, "q").await;
+    for batch in 1..=10 {
+        for number in 0..100u32 {
+            let properties = BasicProperties::default().with_delivery_mode(2);
+            let options = BasicPublishOptions { mandatory: number == 99, ..BasicPublishOptions::default() };
+            let key = if number == 99 { "nowhere" } else { "q" };
+            // Not awaited one by one: the channel keeps them for `wait_for_confirms`.
+            drop(channel.basic_publish("".into(), key.into(), options, b"x", properties).await.expect("sent"));
+        }
+        let returned = channel.wait_for_confirms().await.expect("confirmed");
+        assert_eq!(returned.len(), 1, "only the mandatory one without a queue comes back");
+        assert_eq!(ready(&channel, "q").await, batch * 99);
+    }
+}
+
+#[tokio::test]
 async fn get_nack_and_requeue_keep_the_order() {
     let reactor = Reactor::start("");
     let connection = connect(&reactor).await;

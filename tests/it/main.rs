@@ -12,6 +12,7 @@ mod api_ui;
 mod cli_commands;
 mod cli_config;
 mod cli_up;
+mod client_patterns;
 mod doors;
 mod examples;
 mod first_answer;

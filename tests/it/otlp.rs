@@ -1,6 +1,6 @@
 //! OpenTelemetry in: every encoding on every port that takes it, what is refused and how, and real SDKs.
 
-use crate::support::{DEADLINE, Reactor, http, repository, wait_until};
+use crate::support::{DEADLINE, Reactor, http, node_client, python_client, wait_until};
 use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceRequest;
 use opentelemetry_proto::tonic::collector::logs::v1::logs_service_client::LogsServiceClient;
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
@@ -251,15 +251,14 @@ fn send(mut command: Command) -> String {
 }
 
 fn python(protocol: &str, endpoint: &str) -> Command {
-    let mut command = Command::new(repository("target/venv/bin/python"));
-    command.arg(repository("tests/clients/otlp_send.py")).args([protocol, endpoint]).env("no_proxy", "127.0.0.1");
+    let mut command = python_client("otlp_send.py");
+    command.args([protocol, endpoint]);
     command
 }
 
 fn node(protocol: &str, endpoint: &str) -> Command {
-    let mut command = Command::new("node");
-    command.arg(repository("tests/clients/otlp_send.js")).args([protocol, endpoint]);
-    command.env("NODE_PATH", repository("target/clients/node_modules"));
+    let mut command = node_client("otlp_send.js");
+    command.args([protocol, endpoint]);
     command
 }
 

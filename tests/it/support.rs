@@ -203,6 +203,20 @@ pub fn repository(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
+/// A program of `tests/clients` with the libraries that `tests/run` installs.
+pub fn python_client(program: &str) -> Command {
+    let mut command = Command::new(repository("target/venv/bin/python"));
+    command.arg(repository("tests/clients").join(program)).env("no_proxy", "127.0.0.1").env("PYTHONDONTWRITEBYTECODE", "1");
+    command
+}
+
+/// As [`python_client`], in Node.
+pub fn node_client(program: &str) -> Command {
+    let mut command = Command::new("node");
+    command.arg(repository("tests/clients").join(program)).env("NODE_PATH", repository("target/clients/node_modules"));
+    command
+}
+
 fn names_port(toml: &str, door: &str) -> bool {
     let parsed: toml::Table = toml.parse().unwrap_or_default();
     parsed.get("ports").and_then(toml::Value::as_table).is_some_and(|ports| ports.contains_key(door))
