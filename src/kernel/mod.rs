@@ -6,6 +6,7 @@ pub mod dial;
 pub mod drain;
 pub mod limit;
 pub mod name;
+pub mod pattern;
 pub mod platform;
 pub mod pool;
 pub mod ring;
