@@ -1,10 +1,17 @@
 //! Logins with a user and a password: AMQP today, other doors later.
 
+use super::accounts::Held;
+use super::attempts::Attempts;
+use super::password;
 use super::peer::{is_loopback, same_secret};
 use crate::kernel::rng;
+use crate::model::account::{Permission, User};
+use crate::model::catalog::{Accounts, Catalog, Entry};
 use crate::model::config::{AccessMode, AccessSettings};
 use crate::model::identity::{InstanceIdentity, Permissions, Principal};
 use crate::model::refusal::{Refusal, RefusalKind};
+use crate::model::topology::DEFAULT_SPACE;
+use arc_swap::ArcSwap;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -12,12 +19,14 @@ use std::sync::{Arc, PoisonError, RwLock};
 /// Bytes of randomness in a token.
 const TOKEN_BYTES: usize = 24;
 /// RabbitMQ's default user, which client libraries log in as when nobody says anything.
-const GUEST: &str = "guest";
+pub(super) const GUEST: &str = "guest";
+/// The tag of those who may do everything at the management doors.
+pub(super) const ADMINISTRATOR: &str = "administrator";
 
 /// A user and a password as a SASL mechanism carried them.
 #[derive(Clone, Copy, Debug)]
 pub struct Login<'a> {
-    /// `PLAIN` or `AMQPLAIN`.
+    /// `PLAIN`, `AMQPLAIN`, or `Basic` on the web.
     pub mechanism: &'a str,
     pub user: &'a str,
     pub password: &'a str,
@@ -29,6 +38,11 @@ pub struct Access {
     mode: AccessMode,
     token: Arc<str>,
     trusted_peers: Vec<IpAddr>,
+    /// Users that only this machine may log in as.
+    loopback_users: Vec<String>,
+    pub(super) accounts: ArcSwap<Accounts>,
+    pub(super) held: Held,
+    attempts: Attempts,
     /// Users made for supervised instances. One name may stand for an instance in each space; their passwords differ.
     issued: RwLock<HashMap<Arc<str>, Vec<Issued>>>,
 }
@@ -46,6 +60,10 @@ impl Access {
             mode: settings.mode,
             token: token.into(),
             trusted_peers: settings.trusted_peers.clone(),
+            loopback_users: settings.loopback_users.clone(),
+            accounts: ArcSwap::default(),
+            held: Held::default(),
+            attempts: Attempts::default(),
             issued: RwLock::default(),
         }
     }
@@ -96,38 +114,92 @@ impl Access {
         users.iter().find(|user| same_secret(&user.password, password)).map(|user| Some(user.identity.clone())).ok_or(())
     }
 
+    /// Admits a user with a password, or says why not. What it may do is asked when it enters a space ([`Access::enter`]).
     pub fn login(&self, login: Login<'_>) -> Result<Principal, Refusal> {
+        let result = self.identify(&login).ok_or_else(|| self.refuse(&login));
+        self.attempts.count(login.mechanism, result.is_ok());
+        result
+    }
+
+    /// Admits a user whom a client certificate names. Whether there is such a user is all that is left to ask.
+    pub fn login_by_certificate(&self, user: &str, peer: IpAddr) -> Result<Principal, Refusal> {
+        let login = Login { mechanism: "EXTERNAL", user, password: "", peer };
+        let account = self.accounts.load().users.get(user).cloned();
+        let result = match account {
+            Some(account) if self.admits_peer(user, peer) => Ok(of_account(&account)),
+            Some(_) => Err(self.refuse(&login)),
+            None => {
+                let what = format!("the certificate of {peer} names the user '{user}', who does not exist");
+                Err(Refusal::new(RefusalKind::Forbidden, what).hint("Create that user, or set auth.certificate_login."))
+            }
+        };
+        self.attempts.count(login.mechanism, result.is_ok());
+        result
+    }
+
+    /// How often somebody tried to log in, and how it went.
+    pub fn attempts(&self) -> &Attempts {
+        &self.attempts
+    }
+
+    fn identify(&self, login: &Login<'_>) -> Option<Principal> {
         match self.issued(login.user, login.password) {
-            Ok(Some(identity)) => return Ok(Principal::of_instance(identity)),
+            Ok(Some(identity)) => return Some(Principal::of_instance(identity)),
             Ok(None) => {}
-            Err(()) => return Err(self.refuse(&login)),
+            Err(()) => return None,
         }
         // The control token opens the bus to any user name from anywhere: the way in for other machines.
         if self.is_token(login.password) && is_free_name(login.user) {
-            return Ok(all(login.user));
+            return Some(all(login.user));
         }
-        let guest = login.user == GUEST && login.password == GUEST;
-        if guest && self.mode == AccessMode::Dev && self.is_trusted(login.peer) {
-            return Ok(all(GUEST));
+        let account = self.accounts.load().users.get(login.user).cloned()?;
+        let opens = password::opens(&account, login.password) && self.admits_peer(login.user, login.peer);
+        opens.then(|| of_account(&account))
+    }
+
+    /// A loopback user comes from this machine only; in dev mode whatever counts as this machine will do.
+    fn admits_peer(&self, user: &str, peer: IpAddr) -> bool {
+        let is_here = match self.mode {
+            AccessMode::Dev => self.is_trusted(peer),
+            AccessMode::Required => is_loopback(peer),
+        };
+        is_here || !self.loopback_users.iter().any(|held| held == user)
+    }
+
+    /// The entries that a catalogue begins with: in dev mode RabbitMQ's default user, so that every client's defaults work.
+    pub fn seed(&self) -> Catalog {
+        if self.mode == AccessMode::Required {
+            return Catalog::default();
         }
-        Err(self.refuse(&login))
+        let (name, password_hash) = (GUEST.to_owned(), password::hash(GUEST));
+        let guest = User { name, password_hash, tags: vec![ADMINISTRATOR.to_owned()], ..User::default() };
+        let every = || ".*".to_owned();
+        let (user, vhost) = (GUEST.to_owned(), DEFAULT_SPACE.to_owned());
+        let permission = Permission { user, vhost, configure: every(), write: every(), read: every() };
+        Catalog::from_iter([Entry::User(guest), Entry::Permission(permission)])
     }
 
     fn refuse(&self, login: &Login<'_>) -> Refusal {
         let what = format!("login of user '{}' from {} by {} was refused", login.user, login.peer, login.mechanism);
         let next = match self.mode {
-            AccessMode::Dev if login.user == GUEST && !self.is_trusted(login.peer) => {
-                "guest/guest is for this machine only; from elsewhere use the token printed at start as the password"
+            _ if !self.admits_peer(login.user, login.peer) => {
+                "this user can only connect from this machine (auth.loopback_users); from elsewhere use the token printed at \
+                 start as the password, or another user"
             }
             AccessMode::Dev => "from this machine use guest/guest; from elsewhere use the token printed at start as the password",
-            AccessMode::Required => "use the control token as the password",
+            AccessMode::Required => "use a user's own password, or the control token as the password",
         };
         Refusal::new(RefusalKind::Forbidden, what).hint(next)
     }
 }
 
+/// What it may do depends on the space, which comes next.
+fn of_account(user: &User) -> Principal {
+    Principal::new(&user.name, Permissions::None).tagged(&user.tags)
+}
+
 fn all(user: &str) -> Principal {
-    Principal::new(user, Permissions::All)
+    Principal::new(user, Permissions::All).tagged(&[ADMINISTRATOR.to_owned()])
 }
 
 /// Names below `reactor.` are the runtime's own.
@@ -142,7 +214,10 @@ mod tests {
 
     fn access(mode: AccessMode) -> Access {
         let trusted_peers = vec!["172.17.0.1".parse().expect("an address")];
-        Access::new(&AccessSettings { mode, token: Some("secret".into()), trusted_peers })
+        let access =
+            Access::new(&AccessSettings { mode, token: Some("secret".into()), trusted_peers, ..AccessSettings::default() });
+        access.set_accounts(access.seed().accounts());
+        access
     }
 
     fn attempt(access: &Access, user: &str, password: &str, peer: &str) -> bool {

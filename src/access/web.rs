@@ -1,6 +1,6 @@
 //! Web requests to the control port: Host against DNS rebinding, Origin against foreign sites, the token against other machines.
 
-use super::login::Access;
+use super::login::{ADMINISTRATOR, Access};
 use super::peer::is_loopback_host;
 use crate::model::config::AccessMode;
 use crate::model::identity::{Permissions, Principal};
@@ -56,7 +56,7 @@ impl Access {
             return Err(WebRefusal::ForeignOrigin);
         }
         if request.token.is_some_and(|token| self.is_token(token)) {
-            return Ok(Principal::new("operator", Permissions::All));
+            return Ok(operator());
         }
         if self.mode() == AccessMode::Required || !self.is_trusted(request.peer) {
             return Err(WebRefusal::NoToken);
@@ -64,13 +64,17 @@ impl Access {
         if !request.host.is_some_and(is_loopback_host) {
             return Err(WebRefusal::ForeignHost);
         }
-        Ok(Principal::new("operator", Permissions::All))
+        Ok(operator())
     }
 
     /// Whether a caller of another port could open the dashboard without a token, and so may read what exists.
     pub fn sees_dashboard(&self, peer: IpAddr, host: &str) -> bool {
         self.mode() == AccessMode::Dev && self.is_trusted(peer) && is_loopback_host(host)
     }
+}
+
+fn operator() -> Principal {
+    Principal::new("operator", Permissions::All).tagged(&[ADMINISTRATOR.to_owned()])
 }
 
 /// A page of another site sent this. A page of another *port* of this machine is another site too: cookies would be sent along.
@@ -91,7 +95,7 @@ mod tests {
     use crate::model::config::AccessSettings;
 
     fn access(mode: AccessMode) -> Access {
-        Access::new(&AccessSettings { mode, token: Some("secret".into()), trusted_peers: Vec::new() })
+        Access::new(&AccessSettings { mode, token: Some("secret".into()), ..AccessSettings::default() })
     }
 
     fn local() -> WebRequest<'static> {

@@ -170,7 +170,7 @@ mod tests {
     use crate::model::config::{AccessMode, AccessSettings};
 
     fn access(mode: AccessMode) -> Access {
-        Access::new(&AccessSettings { mode, token: Some("sesame".into()), trusted_peers: Vec::new() })
+        Access::new(&AccessSettings { mode, token: Some("sesame".into()), ..AccessSettings::default() })
     }
 
     fn request(target: &str, fields: &[(&str, &str)], peer: &str) -> Request {

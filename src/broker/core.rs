@@ -14,7 +14,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 pub struct Broker {
     pub(super) shared: Arc<Shared>,
-    vhosts: RwLock<BTreeMap<Arc<str>, Arc<Vhost>>>,
+    pub(super) vhosts: RwLock<BTreeMap<Arc<str>, Arc<Vhost>>>,
 }
 
 impl Broker {
@@ -50,7 +50,7 @@ impl Broker {
         self.links().iter().for_each(|link| link.rest());
     }
 
-    fn links(&self) -> Vec<Arc<Link>> {
+    pub(super) fn links(&self) -> Vec<Arc<Link>> {
         self.shared.links().values().cloned().collect()
     }
 

@@ -79,6 +79,7 @@ impl Vhost {
                 format!("cannot declare queue '{name}': queue limit in vhost '{space}' ({}) is reached", limit::QUEUES_MAX);
             return Err(Refused::Precondition(text));
         }
+        self.admits_queue(&name, topology.queues.len())?;
         let owner = actor.connection.filter(|_| spec.exclusive);
         let queue = Queue::new(QueueSpec { name, ..spec.clone() }, owner);
         topology.queues.insert(queue.name.clone(), queue.clone());
@@ -149,6 +150,7 @@ impl Vhost {
             let mut topology = self.topology_mut();
             let exchange = topology.exchanges.get(spec.source.as_str()).ok_or_else(|| self.no_exchange(&spec.source))?;
             exchange.routes.check(&spec.routing_key, &spec.arguments)?;
+            exchange.must_read(&spec.routing_key, actor, self.name())?;
             if !topology.queues.get(&queue.name).is_some_and(|found| Arc::ptr_eq(found, &queue)) {
                 return Err(self.no_queue(&spec.destination));
             }
@@ -171,9 +173,8 @@ impl Vhost {
         let queue = self.check_binding(spec, actor)?;
         let existed = {
             let mut topology = self.topology_mut();
-            if !topology.exchanges.contains_key(spec.source.as_str()) {
-                return Err(self.no_exchange(&spec.source));
-            }
+            let exchange = topology.exchanges.get(spec.source.as_str()).ok_or_else(|| self.no_exchange(&spec.source))?;
+            exchange.must_read(&spec.routing_key, actor, self.name())?;
             let existed = topology.unbind(&spec.source, &queue.name, &spec.routing_key, &spec.arguments);
             queue.set_services(services_of(&topology, &queue));
             existed

@@ -25,6 +25,7 @@ mod config;
 mod core;
 mod declare;
 mod effects;
+mod govern;
 mod link;
 mod message;
 mod outbox;

@@ -6,9 +6,10 @@ use crate::kernel::stats::Counter;
 use crate::kernel::{Clock, Instant};
 use crate::model::emit;
 use crate::model::happening::{Happening, What};
+use crate::model::space::CLUSTER_NAME_DEFAULT;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use tokio::sync::Notify;
 
 pub(super) struct Shared {
@@ -25,6 +26,7 @@ pub(super) struct Shared {
     links: Mutex<BTreeMap<ConnectionId, Arc<Link>>>,
     pub counts: Counts,
     last_drop_told_s: AtomicU64,
+    pub cluster_name: RwLock<Arc<str>>,
 }
 
 #[derive(Debug, Default)]
@@ -53,6 +55,7 @@ impl Shared {
             links: Mutex::default(),
             counts: Counts::default(),
             last_drop_told_s: AtomicU64::new(0),
+            cluster_name: RwLock::new(CLUSTER_NAME_DEFAULT.into()),
         })
     }
 

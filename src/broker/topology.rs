@@ -1,7 +1,10 @@
 //! The exchanges, queues and bindings of one space, and what is built in. Plain data under the vhost's lock.
 
 use super::queue::Queue;
+use super::refused::Refused;
 use super::route::{Bound, Calls, Routes};
+use super::vhost::Actor;
+use crate::model::identity::Action;
 use crate::model::table::Table;
 use crate::model::topology::{CALL_EXCHANGE, EVENT_EXCHANGE, ExchangeKind, ExchangeSpec};
 use crate::wire::amqp::table;
@@ -68,6 +71,14 @@ impl Exchange {
         let routes = if spec.name == CALL_EXCHANGE { Routes::Call(Calls::default()) } else { Routes::new(spec.kind) };
         let name = spec.name.as_str().into();
         Exchange { name, spec, routes, bindings: BTreeMap::new(), by_identity: HashMap::new(), stats: Arc::default() }
+    }
+
+    /// Whether `actor` may bind to it with this key; only topic exchanges ask that.
+    pub fn must_read(&self, key: &str, actor: Actor<'_>, space: &str) -> Result<(), Refused> {
+        match self.spec.kind {
+            ExchangeKind::Topic => actor.must_topic(Action::Read, &self.name, key, space),
+            _ => Ok(()),
+        }
     }
 
     fn built_in(name: &str, kind: ExchangeKind) -> Self {

@@ -11,9 +11,11 @@ use super::route::{Found, Resolution, Routes};
 use super::shared::Shared;
 use super::topology::{ExchangeStats, Topology};
 use super::view::{BindingView, ExchangeView, PeekedMessage, QueueView};
+use crate::model::catalog::SpaceRules;
 use crate::model::identity::{Action, Principal};
-use crate::model::topology::DestinationKind;
+use crate::model::topology::{DestinationKind, ExchangeKind};
 use crate::wire::amqp::Properties;
+use arc_swap::ArcSwap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -28,14 +30,31 @@ pub struct Actor<'a> {
 
 impl Actor<'_> {
     pub(super) fn must(&self, action: Action, kind: &str, name: &str, space: &str) -> Result<(), Refused> {
-        match self.principal.may(action, name, None) {
+        match self.principal.may(action, name) {
             true => Ok(()),
-            false => Err(Refused::AccessRefused(format!(
-                "access to {kind} '{name}' in vhost '{space}' refused for user '{}'",
-                self.principal.user
-            ))),
+            false => Err(no_access(self.principal, action, kind, name, space)),
         }
     }
+
+    /// Whether binding to a topic exchange with this key is allowed, or publishing to it.
+    pub(super) fn must_topic(&self, action: Action, exchange: &str, key: &str, space: &str) -> Result<(), Refused> {
+        must_topic(self.principal, action, exchange, key, space)
+    }
+}
+
+fn no_access(principal: &Principal, action: Action, kind: &str, name: &str, space: &str) -> Refused {
+    let (action, user) = (action.as_str(), &principal.user);
+    Refused::AccessRefused(format!("{action} access to {kind} '{name}' in vhost '{space}' refused for user '{user}'"))
+}
+
+fn must_topic(principal: &Principal, action: Action, exchange: &str, key: &str, space: &str) -> Result<(), Refused> {
+    if principal.may_topic(action, exchange, key) {
+        return Ok(());
+    }
+    let (action, user) = (action.as_str(), &principal.user);
+    Err(Refused::AccessRefused(format!(
+        "{action} access to topic '{key}' in exchange '{exchange}' in vhost '{space}' refused for user '{user}'"
+    )))
 }
 
 pub struct Vhost {
@@ -46,7 +65,12 @@ pub struct Vhost {
     generation: AtomicU64,
     pub(super) replies: Replies,
     pub(super) attached: Attached,
+    /// Limits, policies and what is said of the space.
+    pub(super) rules: ArcSwap<SpaceRules>,
 }
+
+/// What permissions call the exchange without a name.
+const DEFAULT_EXCHANGE: &str = "amq.default";
 
 /// Where messages of one exchange and key go.
 #[derive(Debug)]
@@ -68,6 +92,7 @@ impl Vhost {
             generation: AtomicU64::new(0),
             replies: Replies::default(),
             attached: Attached::default(),
+            rules: ArcSwap::default(),
         }
     }
 
@@ -134,6 +159,9 @@ impl Vhost {
     ) -> Result<Route, Refused> {
         let topology = self.topology();
         if exchange.is_empty() {
+            if !principal.may(Action::Write, DEFAULT_EXCHANGE) {
+                return Err(no_access(principal, Action::Write, "exchange", DEFAULT_EXCHANGE, &self.name));
+            }
             let queues = topology.queues.get(key).cloned().into_iter().collect();
             return Ok(Route { queues, stats: topology.default_stats.clone(), key: None, lasting: true });
         }
@@ -142,10 +170,11 @@ impl Vhost {
             let text = format!("cannot publish to internal exchange '{exchange}' in vhost '{}'", self.name);
             return Err(Refused::AccessRefused(text));
         }
-        if !principal.may(Action::Write, exchange, Some(key)) {
-            let (space, user) = (&self.name, &principal.user);
-            let text = format!("access to exchange '{exchange}' in vhost '{space}' refused for user '{user}'");
-            return Err(Refused::AccessRefused(text));
+        if !principal.may(Action::Write, exchange) {
+            return Err(no_access(principal, Action::Write, "exchange", exchange, &self.name));
+        }
+        if found.spec.kind == ExchangeKind::Topic {
+            must_topic(principal, Action::Write, exchange, key, &self.name)?;
         }
         let mut queues = Found::new();
         let mut rewritten = None;

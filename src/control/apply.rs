@@ -3,6 +3,7 @@
 use super::audit::{Audit, AuditEntry, AuditPage};
 use super::plan::{Plan, Scope, is_built_in, plan};
 use crate::kernel::Clock;
+use crate::model::catalog::{Accounts, Catalog, Entry, EntryKey, SpaceRules};
 use crate::model::change::{Change, Thing, Verb};
 use crate::model::definitions::Definitions;
 use crate::model::emit;
@@ -10,15 +11,34 @@ use crate::model::happening::{Happening, What};
 use crate::model::identity::Principal;
 use crate::model::refusal::{Refusal, RefusalKind};
 use crate::model::service_spec::ServiceSpec;
+use crate::model::space::{CLUSTER_NAME, CLUSTER_NAME_DEFAULT, Space};
 use crate::model::topology::DEFAULT_SPACE;
-use std::sync::{Arc, Mutex, PoisonError};
+use arc_swap::ArcSwap;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What control asks of the broker. Implemented in wiring.
 pub trait TopologyPort: Send + Sync {
-    /// The durable things that exist now, built-in exchanges included.
+    /// The durable queues, exchanges and bindings that exist now, built-in exchanges included. Its catalogue is empty.
     fn present(&self) -> Definitions;
-    /// Makes one step. Creating what exists equally, and deleting what is gone, is no error.
+    /// Makes one step for a queue, an exchange or a binding. Creating what exists equally, and deleting what is gone, is no error.
     fn apply(&self, change: &Change, by: &Principal) -> Result<(), Refusal>;
+    /// Makes a space. One that exists stays as it is.
+    fn open_space(&self, name: &str);
+    /// Closes the connections of a space and deletes it with all it holds.
+    fn close_space(&self, name: &str);
+    /// What holds in a space from now on.
+    fn rule_space(&self, rules: SpaceRules);
+    /// What the broker is called from now on.
+    fn name_cluster(&self, name: &str);
+}
+
+/// What control asks of the guard of the doors. Implemented in wiring.
+pub trait AccountsPort: Send + Sync {
+    /// Who may come in and do what from now on, also for those who are in already.
+    fn set(&self, accounts: Accounts);
+    /// Closes the connections of a user who is no more.
+    fn dismiss(&self, user: &str);
 }
 
 /// What control asks of the supervisor. Implemented in wiring.
@@ -27,36 +47,77 @@ pub trait ServicePort: Send + Sync {
     fn apply(&self, specs: Vec<ServiceSpec>) -> Result<(), Refusal>;
 }
 
+/// The engines that control drives.
+#[derive(Clone)]
+pub struct Ports {
+    pub topology: Arc<dyn TopologyPort>,
+    pub accounts: Arc<dyn AccountsPort>,
+    pub services: Arc<dyn ServicePort>,
+}
+
 pub struct Control {
     clock: Clock,
-    topology: Arc<dyn TopologyPort>,
-    services: Arc<dyn ServicePort>,
-    /// Services as last applied; also the lock under which changes are made one after the other.
-    applied: Mutex<Vec<ServiceSpec>>,
+    ports: Ports,
+    /// What was applied; also the lock under which changes are made one after the other.
+    applied: Mutex<Applied>,
+    /// The catalogue as it stood after the last changes.
+    pub(super) published: ArcSwap<Catalog>,
     audit: Audit,
 }
 
+#[derive(Default)]
+pub(super) struct Applied {
+    services: Vec<ServiceSpec>,
+    pub catalog: Catalog,
+}
+
+/// What the engines must be told after a run of changes.
+#[derive(Default)]
+struct Untold {
+    accounts: bool,
+    spaces: BTreeSet<String>,
+    cluster_name: bool,
+    dismissed: Vec<String>,
+}
+
 impl Control {
-    pub fn new(clock: Clock, topology: Arc<dyn TopologyPort>, services: Arc<dyn ServicePort>) -> Self {
-        Control { clock, topology, services, applied: Mutex::default(), audit: Audit::new() }
+    /// Begins with the default space and `seed`, whose entries are told to the engines at once.
+    pub fn new(clock: Clock, ports: Ports, seed: Catalog) -> Self {
+        let mut catalog = seed;
+        catalog.put(Entry::Space(Space::named(DEFAULT_SPACE)));
+        let control = Control {
+            clock,
+            ports,
+            applied: Mutex::new(Applied { services: Vec::new(), catalog: catalog.clone() }),
+            published: ArcSwap::default(),
+            audit: Audit::new(),
+        };
+        let spaces = catalog.spaces().map(|space| space.name.clone()).collect();
+        control.tell_engines(&catalog, Untold { accounts: true, spaces, cluster_name: true, dismissed: Vec::new() });
+        control
+    }
+
+    pub(super) fn applied(&self) -> MutexGuard<'_, Applied> {
+        self.applied.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Everything durable that exists.
     pub fn definitions(&self) -> Definitions {
-        self.topology.present()
+        Definitions { catalog: (*self.catalog()).clone(), ..self.ports.topology.present() }
     }
 
     /// What applying `wanted` would do. No effect.
     pub fn plan(&self, wanted: &Definitions, scope: Scope) -> Plan {
-        plan(&self.topology.present(), wanted, scope)
+        plan(&self.definitions(), wanted, scope)
     }
 
     /// Plans and applies. Refused as a whole where the plan has refusals; undone as a whole where a step fails.
     pub fn apply(&self, wanted: &Definitions, scope: Scope, by: &Principal) -> Result<Vec<Change>, Refusal> {
-        let _one_at_a_time = self.applied.lock().unwrap_or_else(PoisonError::into_inner);
-        let plan = plan(&self.topology.present(), wanted, scope);
+        let mut applied = self.applied();
+        let present = Definitions { catalog: applied.catalog.clone(), ..self.ports.topology.present() };
+        let plan = plan(&present, wanted, scope);
         match plan.refusals.len() {
-            0 => self.run(plan.changes, by),
+            0 => self.run(&mut applied, plan.changes, by),
             1 => Err(plan.refusals[0].clone()),
             count => {
                 let first = &plan.refusals[0];
@@ -69,7 +130,7 @@ impl Control {
     /// Makes single changes, such as one queue from the API. Deletions are wished for by name here, so built-in exchanges are
     /// refused and queues go with what they hold.
     pub fn change(&self, changes: Vec<Change>, by: &Principal) -> Result<Vec<Change>, Refusal> {
-        let _one_at_a_time = self.applied.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut applied = self.applied();
         for change in &changes {
             if let (Verb::Delete, Thing::Exchange(spec)) = (change.verb, &change.thing)
                 && is_built_in(&spec.name)
@@ -78,19 +139,19 @@ impl Control {
                 return Err(Refusal::new(RefusalKind::Forbidden, what).hint("Delete its bindings instead."));
             }
         }
-        self.run(changes, by)
+        self.run(&mut applied, changes, by)
     }
 
     /// Makes the supervised services those of `specs`.
     pub fn set_services(&self, specs: Vec<ServiceSpec>, by: &Principal) -> Result<(), Refusal> {
-        let mut applied = self.applied.lock().unwrap_or_else(PoisonError::into_inner);
-        self.services.apply(specs.clone()).inspect_err(|refusal| {
+        let mut applied = self.applied();
+        self.ports.services.apply(specs.clone()).inspect_err(|refusal| {
             self.record(by, DEFAULT_SPACE.into(), "service", "services".into(), format!("refused: {}", refusal.what));
         })?;
-        for (spec, outcome) in service_changes(&applied, &specs) {
+        for (spec, outcome) in service_changes(&applied.services, &specs) {
             self.tell(by, &spec.space, "service", spec.name.to_string(), outcome);
         }
-        *applied = specs;
+        applied.services = specs;
         Ok(())
     }
 
@@ -98,23 +159,61 @@ impl Control {
         self.audit.page(before, count)
     }
 
-    fn run(&self, changes: Vec<Change>, by: &Principal) -> Result<Vec<Change>, Refusal> {
+    pub(super) fn run(&self, applied: &mut Applied, changes: Vec<Change>, by: &Principal) -> Result<Vec<Change>, Refusal> {
+        let mut untold = Untold::default();
+        let mut failed = None;
         for (at, change) in changes.iter().enumerate() {
-            if let Err(refusal) = self.topology.apply(change, by) {
+            if let Err(refusal) = self.step(&mut applied.catalog, &mut untold, change, by) {
                 let outcome = format!("refused: {}", refusal.what);
                 self.record(by, change.space.clone(), change.kind(), change.name(), outcome);
-                self.undo(&changes[..at], by);
-                return Err(refusal);
+                self.undo(applied, &mut untold, &changes[..at], by);
+                failed = Some(refusal);
+                break;
             }
             self.tell(by, &change.space, change.kind(), change.name(), change.verb.done());
         }
-        Ok(changes)
+        self.tell_engines(&applied.catalog, untold);
+        match failed {
+            Some(refusal) => Err(refusal),
+            None => Ok(changes),
+        }
+    }
+
+    fn step(&self, catalog: &mut Catalog, untold: &mut Untold, change: &Change, by: &Principal) -> Result<(), Refusal> {
+        let Thing::Entry(entry) = &change.thing else { return self.ports.topology.apply(change, by) };
+        untold.note(&entry.key, entry.is.is_some());
+        match (&entry.key, &entry.is) {
+            (EntryKey::Space(name), Some(_)) => self.ports.topology.open_space(name),
+            (EntryKey::Space(name), None) => self.ports.topology.close_space(name),
+            _ => {}
+        }
+        match &entry.is {
+            Some(is) => catalog.put(is.clone()),
+            None => catalog.remove(&entry.key),
+        };
+        Ok(())
+    }
+
+    /// The engines take over what changed, once a run.
+    fn tell_engines(&self, catalog: &Catalog, untold: Untold) {
+        let Untold { accounts, spaces, cluster_name, dismissed } = untold;
+        spaces.iter().filter_map(|space| catalog.rules(space)).for_each(|rules| self.ports.topology.rule_space(rules));
+        if cluster_name {
+            let named = catalog.global_parameters().find(|parameter| parameter.name == CLUSTER_NAME);
+            let name = named.and_then(|parameter| parameter.value.as_str()).unwrap_or(CLUSTER_NAME_DEFAULT);
+            self.ports.topology.name_cluster(name);
+        }
+        if accounts {
+            self.ports.accounts.set(catalog.accounts());
+        }
+        self.published.store(Arc::new(catalog.clone()));
+        dismissed.iter().filter(|user| !catalog.has_user(user)).for_each(|user| self.ports.accounts.dismiss(user));
     }
 
     /// Newest first. A step that cannot be undone is said and the others are undone all the same.
-    fn undo(&self, done: &[Change], by: &Principal) {
+    fn undo(&self, applied: &mut Applied, untold: &mut Untold, done: &[Change], by: &Principal) {
         for change in done.iter().rev() {
-            let outcome = match self.topology.apply(&change.inverse(), by) {
+            let outcome = match self.step(&mut applied.catalog, untold, &change.inverse(), by) {
                 Ok(()) => "undone".to_owned(),
                 Err(refusal) => format!("not undone: {}", refusal.what),
             };
@@ -132,6 +231,27 @@ impl Control {
         let at_us = self.clock.unix_nanos() / 1_000;
         let (by, name, outcome) = (by.user.clone(), name.into(), outcome.into());
         self.audit.push(AuditEntry { seq: 0, at_us, by, space, kind, name, outcome });
+    }
+}
+
+impl Untold {
+    fn note(&mut self, key: &EntryKey, exists: bool) {
+        match key {
+            EntryKey::User(user) => {
+                self.accounts = true;
+                if !exists {
+                    self.dismissed.push(user.clone());
+                }
+            }
+            EntryKey::Permission { .. } | EntryKey::TopicPermission { .. } => self.accounts = true,
+            EntryKey::GlobalParameter(name) => self.cluster_name |= name == CLUSTER_NAME,
+            EntryKey::Space(space)
+            | EntryKey::Parameter { space, .. }
+            | EntryKey::Policy { space, .. }
+            | EntryKey::OperatorPolicy { space, .. } => {
+                self.spaces.insert(space.clone());
+            }
+        }
     }
 }
 
@@ -171,6 +291,32 @@ mod tests {
             self.0.lock().expect("no panic").push(format!("{:?} {}", change.verb, change.name()));
             Ok(())
         }
+
+        fn open_space(&self, name: &str) {
+            self.0.lock().expect("no panic").push(format!("Open {name}"));
+        }
+
+        fn close_space(&self, name: &str) {
+            self.0.lock().expect("no panic").push(format!("Close {name}"));
+        }
+
+        fn rule_space(&self, rules: SpaceRules) {
+            self.0.lock().expect("no panic").push(format!("Rule {}", rules.space.name));
+        }
+
+        fn name_cluster(&self, name: &str) {
+            self.0.lock().expect("no panic").push(format!("Name {name}"));
+        }
+    }
+
+    impl AccountsPort for Steps {
+        fn set(&self, accounts: Accounts) {
+            self.0.lock().expect("no panic").push(format!("Admit {} users", accounts.users.len()));
+        }
+
+        fn dismiss(&self, user: &str) {
+            self.0.lock().expect("no panic").push(format!("Dismiss {user}"));
+        }
     }
 
     impl ServicePort for Steps {
@@ -181,7 +327,10 @@ mod tests {
 
     fn control() -> (Arc<Steps>, Control) {
         let steps = Arc::new(Steps::default());
-        (steps.clone(), Control::new(Clock::manual(0), steps.clone(), steps))
+        let ports = Ports { topology: steps.clone(), accounts: steps.clone(), services: steps.clone() };
+        let control = Control::new(Clock::manual(0), ports, Catalog::default());
+        steps.0.lock().expect("no panic").clear();
+        (steps, control)
     }
 
     fn ann() -> Principal {

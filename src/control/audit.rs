@@ -14,7 +14,7 @@ pub struct AuditEntry {
     /// The user, or `configuration` for what the file says.
     pub by: Arc<str>,
     pub space: Arc<str>,
-    /// `space`, `exchange`, `queue`, `binding` or `service`.
+    /// `space`, `exchange`, `queue`, `binding`, `service`, `user`, `permission`, `policy`, ….
     pub kind: &'static str,
     pub name: Arc<str>,
     /// `created`, `deleted`, `changed`, `undone` or `refused: …`.

@@ -1,26 +1,46 @@
 //! Definitions as a document: the JSON that RabbitMQ exports and imports, so that what is defined here moves there and back.
 //!
-//! Parts of a RabbitMQ export that reactor has no use for yet (users, permissions, policies, …) are ignored and said so.
+//! Parts that reactor has no use for are said so: parameters of plugins are kept without effect, unknown parts are ignored.
 
+use crate::model::account::{Permission, TopicPermission, User};
 use crate::model::definitions::{Definitions, SpaceDefinitions};
+use crate::model::policy_spec::Policy;
 use crate::model::refusal::{Refusal, RefusalKind};
+use crate::model::space::{GlobalParameter, Parameter, Space};
 use crate::model::table::{Field, Table};
 use crate::model::topology::{BindingSpec, DEFAULT_SPACE, DestinationKind, ExchangeKind, ExchangeSpec, QueueSpec};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use utoipa::ToSchema;
 
 /// Nesting of arguments; deeper ones are refused.
 const DEPTH_MAX: usize = 16;
+/// Whose form this is.
+const RABBITMQ_VERSION: &str = "3.13.7";
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct Document {
     /// What RabbitMQ checks an import against.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rabbit_version: Option<String>,
+    /// As `rabbit_version`, by its newer name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rabbitmq_version: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub users: Option<Vec<User>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vhosts: Option<Vec<Space>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub permissions: Option<Vec<Permission>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub topic_permissions: Option<Vec<TopicPermission>>,
     #[serde(default)]
-    pub vhosts: Vec<SpaceDocument>,
+    pub parameters: Vec<Parameter>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub global_parameters: Option<Vec<GlobalParameter>>,
+    #[serde(default)]
+    pub policies: Vec<Policy>,
     #[serde(default)]
     pub exchanges: Vec<ExchangeDocument>,
     #[serde(default)]
@@ -34,14 +54,9 @@ pub struct Document {
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct SpaceDocument {
-    pub name: String,
-}
-
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ExchangeDocument {
     pub name: String,
-    #[serde(default = "default_space")]
+    #[serde(default = "default_space", skip_serializing_if = "String::is_empty")]
     pub vhost: String,
     /// `direct`, `topic`, `fanout` or `headers`.
     #[serde(rename = "type")]
@@ -60,7 +75,7 @@ pub struct ExchangeDocument {
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct QueueDocument {
     pub name: String,
-    #[serde(default = "default_space")]
+    #[serde(default = "default_space", skip_serializing_if = "String::is_empty")]
     pub vhost: String,
     #[serde(default = "yes")]
     pub durable: bool,
@@ -74,7 +89,7 @@ pub struct QueueDocument {
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct BindingDocument {
     pub source: String,
-    #[serde(default = "default_space")]
+    #[serde(default = "default_space", skip_serializing_if = "String::is_empty")]
     pub vhost: String,
     /// The queue.
     pub destination: String,
@@ -102,10 +117,14 @@ impl Document {
     /// What exists, as a document. Built-in exchanges that every broker has (`amq.…`) are left out, `reactor.…` is in: RabbitMQ
     /// needs it for the bindings.
     pub fn of(definitions: &Definitions) -> Self {
-        let mut document = Document { rabbit_version: Some("3.13.7".to_owned()), ..Document::default() };
+        let mut document = Document {
+            rabbit_version: Some(RABBITMQ_VERSION.to_owned()),
+            rabbitmq_version: Some(RABBITMQ_VERSION.to_owned()),
+            ..Document::default()
+        };
+        document.put_catalog(&definitions.catalog);
         for (space, things) in &definitions.spaces {
             let vhost = || space.to_string();
-            document.vhosts.push(SpaceDocument { name: vhost() });
             let exchanges = things.exchanges.iter().filter(|spec| !spec.name.is_empty() && !spec.name.starts_with("amq."));
             document.exchanges.extend(exchanges.map(|spec| ExchangeDocument {
                 name: spec.name.clone(),
@@ -139,8 +158,8 @@ impl Document {
 
     /// What is wanted. `reactor.call` and `reactor.event` exist anyway and are passed over.
     pub fn definitions(&self) -> Result<Definitions, Refusal> {
-        let mut definitions = Definitions::default();
-        for space in &self.vhosts {
+        let mut definitions = Definitions { catalog: self.catalog()?, ..Definitions::default() };
+        for space in self.vhosts.iter().flatten() {
             definitions.spaces.entry(space.name.as_str().into()).or_default();
         }
         for exchange in self.exchanges.iter().filter(|exchange| !super::plan::is_built_in(&exchange.name)) {
@@ -161,11 +180,14 @@ impl Document {
     /// Parts that are not used, for the answer.
     pub fn ignored(&self) -> Vec<&str> {
         let empty = |value: &Value| value.as_array().is_some_and(Vec::is_empty) || value.is_null();
-        let told = ["rabbitmq_version", "product_name", "product_version", "rabbitmq_definition_format", "original_cluster_name"];
+        let told = ["product_name", "product_version", "rabbitmq_definition_format", "original_cluster_name"];
         self.rest
             .iter()
             .filter(|(name, value)| !told.contains(&name.as_str()) && !empty(value))
             .map(|(name, _)| name.as_str())
+            .chain(self.without_effect())
+            .collect::<BTreeSet<&str>>()
+            .into_iter()
             .collect()
     }
 }
@@ -278,7 +300,7 @@ mod tests {
     #[test]
     fn a_rabbitmq_export_is_read_and_written_again() {
         let text = r##"{
-            "rabbit_version": "3.13.7", "rabbitmq_version": "3.13.7", "users": [{"name": "guest"}], "policies": [],
+            "rabbit_version": "3.13.7", "rabbitmq_version": "3.13.7", "bells": [1], "policies": [],
             "vhosts": [{"name": "/"}, {"name": "staging", "description": "x", "limits": []}],
             "queues": [{"name": "work", "vhost": "/", "durable": true, "auto_delete": false, "arguments": {"x-max-length": 5}}],
             "exchanges": [{"name": "prices", "vhost": "/", "type": "topic", "durable": true, "auto_delete": false, "internal": false, "arguments": {}},
@@ -286,7 +308,7 @@ mod tests {
             "bindings": [{"source": "prices", "vhost": "/", "destination": "work", "destination_type": "queue", "routing_key": "#", "arguments": {}}]
         }"##;
         let document: Document = serde_json::from_str(text).expect("a document");
-        assert_eq!(document.ignored(), ["users"]);
+        assert_eq!(document.ignored(), ["bells"]);
         let definitions = document.definitions().expect("definitions");
         assert_eq!(definitions.spaces.keys().map(AsRef::as_ref).collect::<Vec<_>>(), ["/", "staging"]);
         let again = Document::of(&definitions).definitions().expect("definitions");

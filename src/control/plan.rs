@@ -1,9 +1,12 @@
 //! Plan and check: which steps lead from what is to what is wanted, and what stands in the way. No effects.
 
+use super::check;
 use crate::kernel::limit::SHORT_STRING_BYTES_MAX;
+use crate::model::catalog::{Catalog, Entry};
 use crate::model::change::{Change, Thing, Verb};
 use crate::model::definitions::{Definitions, SpaceDefinitions, same_arguments};
 use crate::model::refusal::{Refusal, RefusalKind};
+use crate::model::space::Space;
 use crate::model::topology::{BindingSpec, CALL_EXCHANGE, DestinationKind, EVENT_EXCHANGE, ExchangeSpec, QueueSpec};
 use serde::Serialize;
 use std::sync::Arc;
@@ -33,10 +36,10 @@ pub struct Plan {
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct PlannedChange {
     pub space: Arc<str>,
-    /// `space`, `exchange`, `queue` or `binding`.
+    /// `space`, `exchange`, `queue`, `binding`, `user`, `permission`, `policy`, ….
     pub kind: &'static str,
     pub name: String,
-    /// `create` or `delete`.
+    /// `create`, `update` or `delete`.
     #[schema(value_type = String)]
     pub change: Verb,
 }
@@ -47,20 +50,15 @@ impl From<&Change> for PlannedChange {
     }
 }
 
-/// The steps from `present` to `wanted`: spaces, exchanges, queues, bindings; then deletions the other way round, last, so that a
+/// The steps from `present` to `wanted`: spaces and the rest of the catalogue, exchanges, queues, bindings; then deletions the other way round, last, so that a
 /// failure before them costs nothing.
 pub fn plan(present: &Definitions, wanted: &Definitions, scope: Scope) -> Plan {
     let mut plan = Plan::default();
     let mut deletions = Vec::new();
     let nothing = SpaceDefinitions::default();
+    entries(&mut plan, &present.catalog, wanted);
     for (space, wanted) in &wanted.spaces {
-        let present = match present.spaces.get(space) {
-            Some(present) => present,
-            None => {
-                plan.changes.push(Change::create(space, Thing::Space));
-                &nothing
-            }
-        };
+        let present = present.spaces.get(space).unwrap_or(&nothing);
         creations(&mut plan, space, present, wanted);
         if scope == Scope::WholeSpaces {
             deletions.extend(removals(space, present, wanted));
@@ -72,6 +70,25 @@ pub fn plan(present: &Definitions, wanted: &Definitions, scope: Scope) -> Plan {
         plan.refusals.push(Refusal::new(RefusalKind::TooLarge, what).hint("Apply them in parts."));
     }
     plan
+}
+
+/// Entries of the catalogue that are new or different. A space that is only named, by what is in it, needs no words of its own.
+fn entries(plan: &mut Plan, present: &Catalog, wanted: &Definitions) {
+    let named = wanted.spaces.keys().filter(|space| !present.has_space(space) && !wanted.catalog.has_space(space));
+    let named: Catalog = named.map(|space| Entry::Space(Space::named(space))).collect();
+    let mut after = present.clone();
+    let wanted = || named.iter().chain(wanted.catalog.iter());
+    wanted().for_each(|(_, entry)| drop(after.put(entry.clone())));
+    for (key, entry) in wanted() {
+        let was = present.get(key);
+        if was == Some(entry) {
+            continue;
+        }
+        match check::entry(entry, &after) {
+            Ok(()) => plan.changes.extend(Change::entry(was.cloned(), Some(entry.clone()))),
+            Err(refusal) => plan.refusals.push(refusal),
+        }
+    }
 }
 
 fn creations(plan: &mut Plan, space: &Arc<str>, present: &SpaceDefinitions, wanted: &SpaceDefinitions) {
@@ -218,7 +235,7 @@ pub(super) mod tests {
             queues: queues.iter().map(|name| queue(name)).collect(),
             bindings: bindings.iter().map(|(source, queue)| binding(source, queue)).collect(),
         };
-        Definitions { spaces: [(name.into(), definitions)].into() }
+        Definitions { spaces: [(name.into(), definitions)].into(), ..Definitions::default() }
     }
 
     fn steps(plan: &Plan) -> Vec<String> {

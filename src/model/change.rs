@@ -1,6 +1,7 @@
 //! A change: one step from what is to what should be, small enough to be undone.
 
-use super::topology::{BindingSpec, ExchangeSpec, QueueSpec};
+use super::catalog::{Entry, EntryKey};
+use super::topology::{BindingSpec, DEFAULT_SPACE, ExchangeSpec, QueueSpec};
 use std::sync::Arc;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -14,16 +15,25 @@ pub struct Change {
 #[serde(rename_all = "lowercase")]
 pub enum Verb {
     Create,
+    Update,
     Delete,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Thing {
-    /// The space itself.
-    Space,
     Exchange(ExchangeSpec),
     Queue(QueueSpec),
     Binding(BindingSpec),
+    /// A space itself, a user, a policy, …
+    Entry(Box<EntryChange>),
+}
+
+/// An entry of the catalogue as it was and as it is to be; at least one of them is there.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EntryChange {
+    pub key: EntryKey,
+    pub was: Option<Entry>,
+    pub is: Option<Entry>,
 }
 
 impl Change {
@@ -35,18 +45,38 @@ impl Change {
         Change { space: space.clone(), verb: Verb::Delete, thing }
     }
 
+    /// Makes an entry of the catalogue be `is` instead of `was`. Entries of no space are told under the default one.
+    pub fn entry(was: Option<Entry>, is: Option<Entry>) -> Option<Self> {
+        let key = is.as_ref().or(was.as_ref())?.key();
+        let verb = match (&was, &is) {
+            (None, _) => Verb::Create,
+            (Some(_), Some(_)) => Verb::Update,
+            (Some(_), None) => Verb::Delete,
+        };
+        let space = key.space().unwrap_or(DEFAULT_SPACE).into();
+        Some(Change { space, verb, thing: Thing::Entry(Box::new(EntryChange { key, was, is })) })
+    }
+
     /// What takes it back. A deleted queue comes back without the messages it held, so only empty ones are deleted by a plan.
     pub fn inverse(&self) -> Self {
         let verb = match self.verb {
             Verb::Create => Verb::Delete,
             Verb::Delete => Verb::Create,
+            Verb::Update => Verb::Update,
         };
-        Change { space: self.space.clone(), verb, thing: self.thing.clone() }
+        let thing = match &self.thing {
+            Thing::Entry(change) => {
+                let EntryChange { key, was, is } = (**change).clone();
+                Thing::Entry(Box::new(EntryChange { key, was: is, is: was }))
+            }
+            other => other.clone(),
+        };
+        Change { space: self.space.clone(), verb, thing }
     }
 
     pub fn kind(&self) -> &'static str {
-        match self.thing {
-            Thing::Space => "space",
+        match &self.thing {
+            Thing::Entry(change) => change.key.kind(),
             Thing::Exchange(_) => "exchange",
             Thing::Queue(_) => "queue",
             Thing::Binding(_) => "binding",
@@ -56,7 +86,7 @@ impl Change {
     /// What people call it: `worker.orders`, `reactor.call > greeter with greeter.#`.
     pub fn name(&self) -> String {
         match &self.thing {
-            Thing::Space => self.space.to_string(),
+            Thing::Entry(change) => change.key.name(),
             Thing::Exchange(spec) => spec.name.clone(),
             Thing::Queue(spec) => spec.name.clone(),
             Thing::Binding(spec) => format!("{} > {} with {}", spec.source, spec.destination, spec.routing_key),
@@ -69,6 +99,7 @@ impl Verb {
     pub fn done(self) -> &'static str {
         match self {
             Verb::Create => "created",
+            Verb::Update => "changed",
             Verb::Delete => "deleted",
         }
     }

@@ -240,18 +240,21 @@ pub enum LogFormat {
     Json,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct AccessSettings {
     pub mode: AccessMode,
     /// A fixed control token; a random one is made at start when absent.
     pub token: Option<String>,
     /// Peers trusted like loopback: the container's default gateway, found at start when running in the image.
     pub trusted_peers: Vec<IpAddr>,
+    /// Users that only this machine may log in as.
+    pub loopback_users: Vec<String>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AccessMode {
+    #[default]
     /// No login from this machine; the token from anywhere else.
     Dev,
     /// The token, or an issued user, from everywhere.

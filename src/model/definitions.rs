@@ -1,6 +1,7 @@
-//! What should exist: spaces with their exchanges, queues and bindings. Only durable things are definitions; transient,
-//! exclusive and auto-delete ones live in the broker alone.
+//! What should exist: spaces with their exchanges, queues and bindings, and the catalogue of everything else. Only durable things
+//! are definitions; transient, exclusive and auto-delete ones live in the broker alone.
 
+use super::catalog::Catalog;
 use super::table::{Field, Table};
 use super::topology::{BindingSpec, ExchangeSpec, QueueSpec};
 use std::collections::BTreeMap;
@@ -8,6 +9,8 @@ use std::sync::Arc;
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Definitions {
+    /// Users, permissions, policies, parameters, and what is said of spaces.
+    pub catalog: Catalog,
     pub spaces: BTreeMap<Arc<str>, SpaceDefinitions>,
 }
 

@@ -1,12 +1,12 @@
 //! Builds the engines from the configuration and joins them; nothing runs yet.
 
 use super::StartError;
-use super::wiring::{BrokerTopology, BusAttachments, InstanceDoors, SupervisedServices};
+use super::wiring::{BrokerTopology, BusAttachments, GuardedAccounts, InstanceDoors, SupervisedServices};
 use crate::access::Access;
 use crate::api::view::Sources;
 use crate::api::{self, ApiContext};
 use crate::broker::{Broker, BrokerConfig};
-use crate::control::Control;
+use crate::control::{Control, Ports};
 use crate::gateway::{Gateway, GatewayConfig};
 use crate::kernel::task::Tasks;
 use crate::kernel::{Clock, Drain, rng};
@@ -111,9 +111,12 @@ impl Plans<'_> {
             self.drains.front.clone(),
         );
         let supervisor = self.supervisor(&access, &registry)?;
-        let topology = Arc::new(BrokerTopology(broker.clone()));
-        let services = Arc::new(SupervisedServices(supervisor.clone()));
-        let definitions = Arc::new(Control::new(clock.clone(), topology, services));
+        let ports = Ports {
+            topology: Arc::new(BrokerTopology(broker.clone())),
+            accounts: Arc::new(GuardedAccounts { access: access.clone(), broker: broker.clone() }),
+            services: Arc::new(SupervisedServices(supervisor.clone())),
+        };
+        let definitions = Arc::new(Control::new(clock.clone(), ports, access.seed()));
 
         let amqp = Arc::new(AmqpContext {
             broker: broker.clone(),

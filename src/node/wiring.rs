@@ -5,6 +5,7 @@ use crate::broker::view::BindingView;
 use crate::broker::{Actor, Attachment, AttachmentHow, Attachments, Broker, ConnectionId, DeleteRule, Vhost};
 use crate::control;
 use crate::kernel::Clock;
+use crate::model::catalog::{Accounts, SpaceRules};
 use crate::model::change::{Change, Thing, Verb};
 use crate::model::config::PortName;
 use crate::model::definitions::{Definitions, SpaceDefinitions};
@@ -149,15 +150,11 @@ pub struct BrokerTopology(pub Arc<Broker>);
 impl control::TopologyPort for BrokerTopology {
     fn present(&self) -> Definitions {
         let spaces = self.0.vhosts().into_iter().map(|vhost| (vhost.name().clone(), durable_things(&vhost)));
-        Definitions { spaces: spaces.collect() }
+        Definitions { spaces: spaces.collect(), ..Definitions::default() }
     }
 
     fn apply(&self, change: &Change, by: &Principal) -> Result<(), Refusal> {
         let actor = Actor { principal: by, connection: None };
-        if let (Thing::Space, Verb::Create) = (&change.thing, change.verb) {
-            self.0.create_vhost(&change.space);
-            return Ok(());
-        }
         let vhost = self.0.vhost(&change.space).ok_or_else(|| {
             Refusal::new(RefusalKind::NotFound, format!("there is no space {}", change.space)).hint("Create the space first.")
         })?;
@@ -168,13 +165,43 @@ impl control::TopologyPort for BrokerTopology {
             (Thing::Queue(spec), Verb::Delete) => vhost.delete_queue(&spec.name, DeleteRule::default(), actor).map(drop),
             (Thing::Binding(spec), Verb::Create) => vhost.bind(spec, actor).map(drop),
             (Thing::Binding(spec), Verb::Delete) => vhost.unbind(spec, actor).map(drop),
-            (Thing::Space, Verb::Create) => Ok(()),
-            (Thing::Space, Verb::Delete) => {
-                let what = format!("space {} cannot be deleted while reactor runs", change.space);
-                return Err(Refusal::new(RefusalKind::NotImplemented, what).hint("Restart without it."));
-            }
+            // Nothing of these is changed in place, and the catalogue is control's.
+            (Thing::Exchange(_) | Thing::Queue(_) | Thing::Binding(_), Verb::Update) | (Thing::Entry(_), _) => Ok(()),
         }
         .map_err(Refusal::from)
+    }
+
+    fn open_space(&self, name: &str) {
+        self.0.create_vhost(name);
+    }
+
+    fn close_space(&self, name: &str) {
+        self.0.delete_vhost(name);
+    }
+
+    fn rule_space(&self, rules: SpaceRules) {
+        self.0.rule(rules);
+    }
+
+    fn name_cluster(&self, name: &str) {
+        self.0.name_cluster(name);
+    }
+}
+
+/// Control → access, and → the broker, whose connections hold what access found allowed.
+pub struct GuardedAccounts {
+    pub access: Arc<Access>,
+    pub broker: Arc<Broker>,
+}
+
+impl control::AccountsPort for GuardedAccounts {
+    fn set(&self, accounts: Accounts) {
+        self.access.set_accounts(accounts);
+        self.broker.permissions_changed();
+    }
+
+    fn dismiss(&self, user: &str) {
+        self.broker.close_connections_of_user(user, &format!("user '{user}' is deleted"));
     }
 }
 

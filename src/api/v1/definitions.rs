@@ -20,6 +20,9 @@ const CHANGES_MAX: usize = 1_000;
 pub async fn export(State(context): State<ApiContext>, Params(params): Params<SpaceParams>) -> Result<Json<Document>, Problem> {
     let mut definitions = context.control.definitions();
     definitions.spaces.retain(|space, _| params.takes(space));
+    if params.space.is_some() {
+        definitions.catalog.retain(|key| key.space().is_some_and(|space| params.takes(space)));
+    }
     match params.space {
         Some(space) if definitions.spaces.is_empty() => Err(Problem::not_found(format!("there is no space {space}"))),
         _ => Ok(Json(Document::of(&definitions))),

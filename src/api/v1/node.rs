@@ -4,9 +4,8 @@ use crate::api::ApiContext;
 use crate::api::params::PathParts;
 use crate::api::problem::Problem;
 use crate::api::view::{self, Door, Overview, Version};
-use crate::kernel::limit::SHORT_STRING_BYTES_MAX;
-use crate::model::change::{Change, Thing};
 use crate::model::identity::Principal;
+use crate::model::space::Space;
 use axum::extract::State;
 use axum::{Extension, Json};
 use http::StatusCode;
@@ -39,14 +38,23 @@ pub async fn create_space(
     Extension(by): Extension<Principal>,
     PathParts(space): PathParts<String>,
 ) -> Result<StatusCode, Problem> {
-    if space.is_empty() || space.len() > SHORT_STRING_BYTES_MAX {
-        return Err(Problem::invalid("the name of a space has 1 to 255 bytes"));
-    }
-    if context.sources.broker.vhost(&space).is_some() {
+    if context.control.space(&space).is_some() {
         return Ok(StatusCode::NO_CONTENT);
     }
-    context.control.change(vec![Change::create(&space.into(), Thing::Space)], &by)?;
+    context.control.put_space(Space::named(&space), &by)?;
     Ok(StatusCode::CREATED)
+}
+
+/// Deletes a space with all it holds; its connections are closed.
+#[utoipa::path(delete, path = "/api/v1/spaces/{space}", tag = "node", params(("space" = String, Path)), responses(
+    (status = 204, description = "deleted"), (status = 404, body = Problem)))]
+pub async fn delete_space(
+    State(context): State<ApiContext>,
+    Extension(by): Extension<Principal>,
+    PathParts(space): PathParts<String>,
+) -> Result<StatusCode, Problem> {
+    context.control.delete_space(&space, &by)?;
+    Ok(StatusCode::NO_CONTENT)
 }
 
 /// The spaces (virtual hosts) there are.

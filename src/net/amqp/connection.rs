@@ -287,8 +287,8 @@ impl<S: Transport> Connection<S> {
     fn open(&mut self, vhost: &str, now: Instant) {
         let Some(guest) = self.guest.take() else { return };
         let info = login::describe(&guest, &self.session, &self.place);
-        let opened = login::may_open(&guest.principal, vhost).and_then(|()| {
-            let client = self.context.broker.connect(vhost, guest.principal, info);
+        let opened = login::enter(&self.context, guest.principal, vhost).and_then(|principal| {
+            let client = self.context.broker.connect(vhost, principal, info);
             client.ok_or_else(|| Reply::new(ReplyCode::NotAllowed, format_args!("vhost {vhost} not found")))
         });
         match opened {

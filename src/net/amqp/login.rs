@@ -1,6 +1,6 @@
 //! From a SASL response to a principal, and from what a client says of itself to a connection's name.
 
-use super::AmqpContext;
+use super::{AmqpContext, dispatch};
 use crate::access::Login as Credentials;
 use crate::broker::ConnectionInfo;
 use crate::model::happening::{Happening, What};
@@ -23,9 +23,10 @@ pub(super) fn admit(context: &AmqpContext, login: &Login<'_>, peer: SocketAddr) 
         Ok(principal) => Ok(Guest { principal, client_properties: client_properties.to_table() }),
         Err(refusal) => {
             tell(context, peer, &refusal);
-            let next = refusal.next.unwrap_or_default();
-            let text = format!("Login was refused using authentication mechanism {mechanism}. {next}");
-            Err(Reply::new(ReplyCode::AccessRefused, text.trim_end()))
+            // As RabbitMQ says it: why exactly is for the operator alone.
+            let text =
+                format!("Login was refused using authentication mechanism {mechanism}. For details see the broker logfile.");
+            Err(Reply::new(ReplyCode::AccessRefused, text))
         }
     }
 }
@@ -52,15 +53,11 @@ pub(super) fn describe(guest: &Guest, session: &Session, place: &Place) -> Conne
     }
 }
 
-/// A supervised instance's login is good in its own space only.
-pub(super) fn may_open(principal: &Principal, vhost: &str) -> Result<(), Reply> {
-    match &principal.instance {
-        Some(identity) if *identity.space != *vhost => {
-            let text = format!("access to vhost '{vhost}' refused for user '{}'", principal.user);
-            Err(Reply::new(ReplyCode::NotAllowed, text))
-        }
-        _ => Ok(()),
-    }
+/// Lets a guest into a space: it must exist, have room, and be one the guest may enter.
+pub(super) fn enter(context: &AmqpContext, principal: Principal, vhost: &str) -> Result<Principal, Reply> {
+    let limits = context.access.limits(&principal.user);
+    context.broker.admits_connection(vhost, &principal.user, limits).map_err(|refused| dispatch::reply(&refused))?;
+    context.access.enter(principal, vhost).map_err(|refusal| Reply::new(ReplyCode::NotAllowed, refusal.what))
 }
 
 /// Where a connection comes from and through which door.

@@ -252,6 +252,7 @@ fn build(inputs: &Inputs, values: &Values, problems: &mut Vec<Problem>) -> Confi
             mode: if view.text("auth.mode") == "required" { AccessMode::Required } else { AccessMode::Dev },
             token: Some(view.text("auth.token")).filter(|token| !token.is_empty()),
             trusted_peers: inputs.place.container_gateway.filter(|_| inputs.place.in_image).into_iter().collect(),
+            loopback_users: view.words("auth.loopback_users"),
         },
         file: inputs.file.as_ref().map(|file| file.path.clone()),
     }
@@ -272,6 +273,10 @@ impl View<'_> {
             Parsed::Text(text) => text.clone(),
             other => unreachable!("{path} is text by its row, not {other:?}"),
         }
+    }
+    /// Words with commas between them.
+    fn words(&self, path: &str) -> Vec<String> {
+        self.text(path).split(',').map(str::trim).filter(|word| !word.is_empty()).map(str::to_owned).collect()
     }
     fn flag(&self, path: &str) -> bool {
         matches!(self.get(path).0, Parsed::Flag(true))

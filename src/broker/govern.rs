@@ -1,0 +1,111 @@
+//! What holds in a space besides its topology (limits, policies, what queues are when nobody says), and the end of a space or of
+//! a user's connections.
+
+use super::core::Broker;
+use super::effects::Effects;
+use super::link::Link;
+use super::queue::Queue;
+use super::refused::Refused;
+use super::vhost::Vhost;
+use crate::model::account::UserLimits;
+use crate::model::catalog::SpaceRules;
+use std::sync::{Arc, PoisonError};
+
+impl Broker {
+    /// Closes the connections of a space with 320 and deletes it with all it holds. False if there is none of that name.
+    pub fn delete_vhost(&self, name: &str) -> bool {
+        let removed = self.vhosts.write().unwrap_or_else(PoisonError::into_inner).remove(name);
+        let Some(vhost) = removed else { return false };
+        let why = format!("vhost '{name}' is deleted");
+        self.links().iter().filter(|link| *link.space == *name).for_each(|link| link.ask_to_close(&why));
+        vhost.end();
+        true
+    }
+
+    /// Closes the connections of a user with 320.
+    pub fn close_connections_of_user(&self, user: &str, why: &str) {
+        self.links().iter().filter(|link| *link.user == *user).for_each(|link| link.ask_to_close(why));
+    }
+
+    /// What users may do has changed: nothing that was found allowed before counts any more.
+    pub fn permissions_changed(&self) {
+        self.vhosts().iter().for_each(|vhost| vhost.changed());
+    }
+
+    /// What holds in a space from now on; nothing if there is no such space.
+    pub fn rule(&self, rules: SpaceRules) {
+        if let Some(vhost) = self.vhost(&rules.space.name) {
+            vhost.rules.store(Arc::new(rules));
+        }
+    }
+
+    /// What this broker tells clients it is called.
+    pub fn cluster_name(&self) -> Arc<str> {
+        self.shared.cluster_name.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub fn name_cluster(&self, name: &str) {
+        *self.shared.cluster_name.write().unwrap_or_else(PoisonError::into_inner) = name.into();
+    }
+
+    /// Whether one more connection of `user` to `space` is within the limits of both; the error says which is reached.
+    pub fn admits_connection(&self, space: &str, user: &str, limits: UserLimits) -> Result<(), Refused> {
+        let Some(vhost) = self.vhost(space) else { return Err(Refused::NotAllowed(format!("vhost {space} not found"))) };
+        let links = self.links();
+        let count = |of: &dyn Fn(&Link) -> bool| links.iter().filter(|link| of(link)).count();
+        if let Some(limit) = vhost.rules.load().limits.max_connections.and_then(reached(|| count(&|link| *link.space == *space)))
+        {
+            return Err(Refused::NotAllowed(format!(
+                "access to vhost '{space}' refused for user '{user}': connection limit ({limit}) is reached"
+            )));
+        }
+        if let Some(limit) = limits.max_connections.and_then(reached(|| count(&|link| *link.user == *user))) {
+            return Err(Refused::NotAllowed(format!(
+                "connection refused for user '{user}': user connection limit ({limit}) is reached"
+            )));
+        }
+        Ok(())
+    }
+
+    /// Whether one more channel of `user` is within its limit.
+    pub fn admits_channel(&self, user: &str, limits: UserLimits) -> Result<(), Refused> {
+        let count = || {
+            let own = self.links().into_iter().filter(|link| *link.user == *user);
+            own.map(|link| link.outbox().channels.iter().count()).sum()
+        };
+        match limits.max_channels.and_then(reached(count)) {
+            Some(limit) => Err(Refused::NotAllowed(format!(
+                "number of channels opened for user '{user}' has reached the maximum allowed user limit of ({limit})"
+            ))),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The limit, if so many are there already. A negative one is none.
+fn reached(count: impl Fn() -> usize) -> impl Fn(i64) -> Option<u64> {
+    move |limit| u64::try_from(limit).ok().filter(|limit| count() as u64 >= *limit)
+}
+
+impl Vhost {
+    /// Whether one more queue is within the space's limit.
+    pub(super) fn admits_queue(&self, name: &str, count: usize) -> Result<(), Refused> {
+        match self.rules.load().limits.max_queues.and_then(reached(|| count)) {
+            Some(limit) => {
+                let space = self.name();
+                let text = format!("cannot declare queue '{name}': queue limit in vhost '{space}' ({limit}) is reached");
+                Err(Refused::Precondition(text))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Everything in it goes; who still consumes is told.
+    fn end(&self) {
+        let queues: Vec<Arc<Queue>> = self.topology().queues.values().cloned().collect();
+        let mut effects = Effects::new(self.shared.clock.now());
+        queues.iter().for_each(|queue| self.end_queue(queue, false, &mut effects));
+        effects.run(&self.shared);
+        self.changed();
+    }
+}
