@@ -66,6 +66,8 @@ pub enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Put a broker under load and say what it does: this one or any other that speaks AMQP 0-9-1.
+    Bench(super::bench::BenchArguments),
     /// Open the dashboard in the browser.
     Open {
         #[command(flatten)]

@@ -3,6 +3,7 @@
 //! Exit codes: 0 done; 1 failed; 2 wrong arguments or configuration; 3 no reactor answers.
 
 mod args;
+pub mod bench;
 mod check;
 mod init;
 mod logs;
@@ -66,6 +67,7 @@ pub fn run() -> ExitCode {
                 false => logs::run(&remote, &wish).await,
             })
         }
+        Command::Bench(arguments) => bench::run(&arguments),
         Command::Open { which } => ask(which, async |remote| open::run(&remote).await),
     };
     outcome.into()

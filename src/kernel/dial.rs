@@ -13,3 +13,10 @@ pub async fn tcp(to: SocketAddr, limit: Duration) -> io::Result<TcpStream> {
     stream.set_nodelay(true)?;
     Ok(stream)
 }
+
+/// The same for threads that block, such as a load generator's.
+pub fn tcp_blocking(to: SocketAddr, limit: Duration) -> io::Result<std::net::TcpStream> {
+    let stream = std::net::TcpStream::connect_timeout(&to, limit)?;
+    stream.set_nodelay(true)?;
+    Ok(stream)
+}

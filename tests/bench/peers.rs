@@ -1,5 +1,6 @@
 //! The brokers under measurement, each started by us on free ports and killed at the end, with what their processes cost.
 
+use reactor::cli::bench::{Client, Target};
 use std::fs;
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -8,7 +9,7 @@ use std::time::{Duration, Instant};
 
 pub struct Peer {
     pub name: &'static str,
-    pub amqp: SocketAddr,
+    pub target: Target,
     pub http: Option<SocketAddr>,
     pub started_in: Duration,
     child: Child,
@@ -71,12 +72,16 @@ impl Peer {
         command.process_group(0);
         let begun = Instant::now();
         let child = command.spawn().unwrap_or_else(|error| panic!("{name} cannot be started: {error}"));
-        let mut peer = Peer { name, amqp, http, started_in: Duration::ZERO, child, folder };
-        while crate::amqp::Client::connect(amqp).is_err() {
+        let url = format!("amqp://guest:guest@{amqp}/%2F");
+        let target = Target::parse(&url).expect("an address");
+        let mut peer = Peer { name, target, http, started_in: Duration::ZERO, child, folder };
+        while Client::connect(&peer.target, 1).is_err() {
             assert!(begun.elapsed() < Duration::from_secs(60), "{name} does not answer on {amqp}");
             std::thread::sleep(Duration::from_millis(1));
         }
         peer.started_in = begun.elapsed();
+        // Now that it listens, its process can be found.
+        peer.target = Target::parse(&url).expect("an address");
         peer
     }
 
@@ -114,22 +119,14 @@ impl Drop for Peer {
 
 #[derive(Clone, Copy, Default)]
 pub struct Cpu {
-    pub user: Duration,
-    pub system: Duration,
+    user: Duration,
+    system: Duration,
 }
 
 impl Cpu {
-    pub fn total(self) -> Duration {
-        self.user + self.system
+    pub fn since(self, earlier: Cpu) -> Duration {
+        (self.user + self.system).saturating_sub(earlier.user + earlier.system)
     }
-    pub fn since(self, earlier: Cpu) -> Cpu {
-        Cpu { user: self.user.saturating_sub(earlier.user), system: self.system.saturating_sub(earlier.system) }
-    }
-}
-
-pub fn own_cpu() -> Cpu {
-    let fields = stat(std::process::id()).expect("own process");
-    Cpu { user: ticks(&fields[11]), system: ticks(&fields[12]) }
 }
 
 /// Fields of /proc/PID/stat from the third (state) on, so that a name with spaces does no harm.
