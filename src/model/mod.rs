@@ -11,6 +11,7 @@ pub mod door;
 pub mod emit;
 pub mod happening;
 pub mod identity;
+pub mod policy;
 pub mod policy_spec;
 pub mod refusal;
 pub mod service;
