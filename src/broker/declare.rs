@@ -1,21 +1,16 @@
-//! Declaring and deleting: what RabbitMQ checks, in its words.
+//! Declaring and deleting queues: what RabbitMQ checks, in its words. Exchanges and bindings are `exchanges`'s.
 
-use super::config::AttachmentHow;
 use super::effects::Effects;
 use super::queue::{Consumer, InUse, Queue};
 use super::refused::Refused;
 use super::reply::{Address, REPLY_QUEUE};
-use super::route::service_of;
-use super::topology::{Exchange, Topology, reserved_prefix};
+use super::topology::reserved_prefix;
 use super::vhost::{Actor, Vhost};
 use crate::kernel::limit;
 use crate::kernel::rng;
 use crate::model::identity::Action;
-use crate::model::service::ServiceName;
 use crate::model::table::Field;
-use crate::model::topology::{
-    BindingSpec, CALL_EXCHANGE, DestinationKind, EVENT_EXCHANGE, ExchangeKind, ExchangeSpec, QueueSpec,
-};
+use crate::model::topology::QueueSpec;
 use std::sync::Arc;
 
 /// What a declaration of a queue answers.
@@ -53,7 +48,6 @@ const QUEUE_ARGUMENTS_NOT_YET: &[&str] = &[
     "x-max-age",
     "x-stream-max-segment-size-bytes",
 ];
-const EXCHANGE_ARGUMENTS_NOT_YET: &[&str] = &["alternate-exchange", "x-delayed-type", "x-message-deduplication"];
 const QUEUE_TYPE: &str = "x-queue-type";
 
 impl Vhost {
@@ -105,105 +99,6 @@ impl Vhost {
         Declared { name: queue.name.clone(), created, ready: queue.ready_count(), consumers: queue.consumer_count().into() }
     }
 
-    /// True if it was created.
-    pub fn declare_exchange(&self, spec: &ExchangeSpec, actor: Actor<'_>) -> Result<bool, Refused> {
-        let (space, name) = (self.name(), &spec.name);
-        must_not_be_default(name)?;
-        actor.must(Action::Configure, "exchange", name, space)?;
-        let mut topology = self.topology_mut();
-        if let Some(exchange) = topology.exchanges.get(name.as_str()) {
-            must_be_equivalent_exchange(&exchange.spec, spec, space)?;
-            return Ok(false);
-        }
-        must_not_be_reserved_exchange(name)?;
-        use ExchangeKind::{ConsistentHash, Delayed, LocalRandom, Random};
-        if matches!(spec.kind, ConsistentHash | Random | LocalRandom | Delayed) {
-            return Err(not_yet(&format!("exchange type '{}'", spec.kind.as_str())));
-        }
-        if let Some(argument) = EXCHANGE_ARGUMENTS_NOT_YET.iter().find(|argument| spec.arguments.get(argument).is_some()) {
-            return Err(not_yet(&format!("argument '{argument}' of exchange '{name}'")));
-        }
-        if topology.exchanges.len() >= limit::EXCHANGES_MAX {
-            let text = format!(
-                "cannot declare exchange '{name}': exchange limit in vhost '{space}' ({}) is reached",
-                limit::EXCHANGES_MAX
-            );
-            return Err(Refused::Precondition(text));
-        }
-        let exchange = Exchange::new(spec.clone());
-        topology.exchanges.insert(exchange.name.clone(), exchange);
-        drop(topology);
-        self.changed();
-        Ok(true)
-    }
-
-    /// Asks for an exchange without creating it.
-    pub fn declare_exchange_passively(&self, name: &str) -> Result<(), Refused> {
-        must_not_be_default(name)?;
-        self.topology().exchanges.get(name).map(drop).ok_or_else(|| self.no_exchange(name))
-    }
-
-    /// True if it was created; binding twice is one binding.
-    pub fn bind(&self, spec: &BindingSpec, actor: Actor<'_>) -> Result<bool, Refused> {
-        let queue = self.check_binding(spec, actor)?;
-        let created = {
-            let mut topology = self.topology_mut();
-            let exchange = topology.exchanges.get(spec.source.as_str()).ok_or_else(|| self.no_exchange(&spec.source))?;
-            exchange.routes.check(&spec.routing_key, &spec.arguments)?;
-            exchange.must_read(&spec.routing_key, actor, self.name())?;
-            if !topology.queues.get(&queue.name).is_some_and(|found| Arc::ptr_eq(found, &queue)) {
-                return Err(self.no_queue(&spec.destination));
-            }
-            if topology.binding_count() >= limit::BINDINGS_MAX {
-                let text = format!("binding limit in vhost '{}' ({}) is reached", self.name(), limit::BINDINGS_MAX);
-                return Err(Refused::Precondition(text));
-            }
-            let created = topology.bind(&spec.source, &queue, &spec.routing_key, &spec.arguments);
-            queue.set_services(services_of(&topology, &queue));
-            created
-        };
-        if created {
-            self.binding_changed(&spec.source, &queue);
-        }
-        Ok(created)
-    }
-
-    /// True if it existed.
-    pub fn unbind(&self, spec: &BindingSpec, actor: Actor<'_>) -> Result<bool, Refused> {
-        let queue = self.check_binding(spec, actor)?;
-        let existed = {
-            let mut topology = self.topology_mut();
-            let exchange = topology.exchanges.get(spec.source.as_str()).ok_or_else(|| self.no_exchange(&spec.source))?;
-            exchange.must_read(&spec.routing_key, actor, self.name())?;
-            let existed = topology.unbind(&spec.source, &queue.name, &spec.routing_key, &spec.arguments);
-            queue.set_services(services_of(&topology, &queue));
-            existed
-        };
-        if existed {
-            self.binding_changed(&spec.source, &queue);
-        }
-        Ok(existed)
-    }
-
-    fn check_binding(&self, spec: &BindingSpec, actor: Actor<'_>) -> Result<Arc<Queue>, Refused> {
-        let space = self.name();
-        if spec.destination_kind == DestinationKind::Exchange {
-            return Err(not_yet("binding an exchange to an exchange"));
-        }
-        actor.must(Action::Write, "queue", &spec.destination, space)?;
-        let queue = self.queue_for(&spec.destination, actor)?;
-        must_not_be_default(&spec.source)?;
-        actor.must(Action::Read, "exchange", &spec.source, space)?;
-        Ok(queue)
-    }
-
-    fn binding_changed(&self, exchange: &str, queue: &Arc<Queue>) {
-        self.changed();
-        if exchange == CALL_EXCHANGE || exchange == EVENT_EXCHANGE {
-            self.reattach_consumers_of(queue, "its binding was removed");
-        }
-    }
-
     /// Messages that went with it; `None` if there was none, which is no error.
     pub fn delete_queue(&self, name: &str, rule: DeleteRule, actor: Actor<'_>) -> Result<Option<u64>, Refused> {
         let space = self.name();
@@ -230,31 +125,12 @@ impl Vhost {
 
     /// Takes a closed queue out of the topology and tells its consumers.
     fn forget_queue(&self, queue: &Arc<Queue>, consumers: Vec<Consumer>, effects: &mut Effects) {
-        self.topology_mut().remove_queue(queue);
-        self.changed();
+        let removed = self.topology_mut().remove_queue(queue);
+        self.removed(&removed.unwrap_or_default(), "its queue was deleted");
         for consumer in consumers {
             consumer.link.cancelled_by_broker(&consumer, effects);
             self.reattach(&consumer.link, "its queue was deleted");
         }
-    }
-
-    /// True if it existed.
-    pub fn delete_exchange(&self, name: &str, rule: DeleteRule, actor: Actor<'_>) -> Result<bool, Refused> {
-        let space = self.name();
-        must_not_be_default(name)?;
-        must_not_be_reserved_exchange(name)?;
-        actor.must(Action::Configure, "exchange", name, space)?;
-        let queues = {
-            let mut topology = self.topology_mut();
-            let Some(exchange) = topology.exchanges.get(name) else { return Ok(false) };
-            if rule.if_unused && !exchange.bindings.is_empty() {
-                return Err(Refused::Precondition(format!("exchange '{name}' in vhost '{space}' in use")));
-            }
-            topology.remove_exchange(name)
-        };
-        drop(queues);
-        self.changed();
-        Ok(true)
     }
 
     /// Ready messages removed.
@@ -268,45 +144,8 @@ impl Vhost {
     }
 }
 
-/// The services whose calls or events a queue takes (contract §1): for calls the key's first word, for events the first dotted
-/// word of a shared queue's name; so too for the default service, which names none.
-fn services_of(topology: &Topology, queue: &Queue) -> Vec<(ServiceName, AttachmentHow)> {
-    let own = ServiceName::new(queue.name.split('.').next().unwrap_or_default());
-    let mut found: Vec<(ServiceName, AttachmentHow)> = Vec::new();
-    for (exchange, binding) in topology.bindings_of(&queue.name) {
-        let service = match &*exchange.name {
-            CALL_EXCHANGE => match service_of(&binding.key) {
-                Some(service) => ServiceName::new(&service).map(|service| (service, AttachmentHow::Calls)),
-                None => own.clone().map(|service| (service, AttachmentHow::Calls)),
-            },
-            EVENT_EXCHANGE if queue.owner.is_none() && !queue.name.starts_with("amq.") => {
-                own.clone().map(|service| (service, AttachmentHow::Events))
-            }
-            _ => None,
-        };
-        found.extend(service);
-    }
-    found.sort_unstable();
-    found.dedup_by(|later, earlier| later.0 == earlier.0);
-    found
-}
-
 fn not_yet(what: &str) -> Refused {
     Refused::NotImplemented(format!("{what} is not available yet in this version of reactor"))
-}
-
-fn must_not_be_default(exchange: &str) -> Result<(), Refused> {
-    match exchange.is_empty() {
-        true => Err(Refused::AccessRefused("operation not permitted on the default exchange".into())),
-        false => Ok(()),
-    }
-}
-
-fn must_not_be_reserved_exchange(name: &str) -> Result<(), Refused> {
-    match reserved_prefix(name) {
-        Some(prefix) => Err(Refused::AccessRefused(format!("exchange name '{name}' contains reserved prefix '{prefix}*'"))),
-        None => Ok(()),
-    }
 }
 
 /// A quorum queue is taken as a classic one would be: kept in memory, which the views say of every durable queue.
@@ -354,17 +193,12 @@ fn must_be_equivalent_queue(current: &QueueSpec, received: &QueueSpec, space: &s
     must_equal_argument(QUEUE_TYPE, &thing, Some(&kind(received)), Some(&kind(current)))
 }
 
-fn must_be_equivalent_exchange(current: &ExchangeSpec, received: &ExchangeSpec, space: &str) -> Result<(), Refused> {
-    let thing = format!("exchange '{}' in vhost '{space}'", current.name);
-    must_equal("type", &thing, received.kind.as_str(), current.kind.as_str())?;
-    must_equal("durable", &thing, received.durable, current.durable)?;
-    must_equal("auto_delete", &thing, received.auto_delete, current.auto_delete)?;
-    must_equal("internal", &thing, received.internal, current.internal)?;
-    let name = "alternate-exchange";
-    must_equal_argument(name, &thing, received.arguments.get(name), current.arguments.get(name))
-}
-
-fn must_equal<T: PartialEq + std::fmt::Display>(name: &str, thing: &str, received: T, current: T) -> Result<(), Refused> {
+pub(super) fn must_equal<T: PartialEq + std::fmt::Display>(
+    name: &str,
+    thing: &str,
+    received: T,
+    current: T,
+) -> Result<(), Refused> {
     match received == current {
         true => Ok(()),
         false => {
@@ -374,40 +208,25 @@ fn must_equal<T: PartialEq + std::fmt::Display>(name: &str, thing: &str, receive
     }
 }
 
-fn must_equal_argument(name: &str, thing: &str, received: Option<&Field>, current: Option<&Field>) -> Result<(), Refused> {
-    if received == current {
+/// Integers of any width are equal if their values are; two values differ in RabbitMQ's words without their types.
+pub(super) fn must_equal_argument(
+    name: &str,
+    thing: &str,
+    received: Option<&Field>,
+    current: Option<&Field>,
+) -> Result<(), Refused> {
+    let integers = (received.and_then(Field::as_integer), current.and_then(Field::as_integer));
+    if received == current || matches!(integers, (Some(received), Some(current)) if received == current) {
         return Ok(());
     }
+    if let (Some(received), Some(current)) = (received, current) {
+        return must_equal(name, thing, received.spelled().0, current.spelled().0);
+    }
+    let spelled = |field: Option<&Field>| match field.map(Field::spelled) {
+        Some((value, kind)) => format!("the value '{value}' of type '{kind}'"),
+        None => "none".into(),
+    };
     let (received, current) = (spelled(received), spelled(current));
     let text = format!("inequivalent arg '{name}' for {thing}: received {received} but current is {current}");
     Err(Refused::Precondition(text))
-}
-
-/// As RabbitMQ spells a value with its type.
-fn spelled(field: Option<&Field>) -> String {
-    let Some(field) = field else { return "none".into() };
-    let (value, kind) = match field {
-        Field::Bool(value) => (value.to_string(), "bool"),
-        Field::I8(_) => (integer(field), "byte"),
-        Field::U8(_) => (integer(field), "unsignedbyte"),
-        Field::I16(_) => (integer(field), "short"),
-        Field::U16(_) => (integer(field), "unsignedshort"),
-        Field::I32(_) => (integer(field), "signedint"),
-        Field::U32(_) => (integer(field), "unsignedint"),
-        Field::I64(_) => (integer(field), "long"),
-        Field::F32(value) => (value.to_string(), "float"),
-        Field::F64(value) => (value.to_string(), "double"),
-        Field::Decimal { scale, value } => (format!("{value}e-{scale}"), "decimal"),
-        Field::Text(bytes) => (String::from_utf8_lossy(bytes).into_owned(), "longstr"),
-        Field::Bytes(bytes) => (format!("{} bytes", bytes.len()), "binary"),
-        Field::Array(items) => (format!("{} items", items.len()), "array"),
-        Field::Timestamp(seconds) => (seconds.to_string(), "timestamp"),
-        Field::Table(table) => (format!("{} fields", table.0.len()), "table"),
-        Field::Void => ("undefined".into(), "void"),
-    };
-    format!("the value '{value}' of type '{kind}'")
-}
-
-fn integer(field: &Field) -> String {
-    field.as_integer().unwrap_or_default().to_string()
 }

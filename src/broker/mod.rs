@@ -25,6 +25,7 @@ mod config;
 mod core;
 mod declare;
 mod effects;
+mod exchanges;
 mod govern;
 mod link;
 mod message;
@@ -34,6 +35,7 @@ mod record;
 mod refused;
 mod reply;
 mod route;
+mod routing;
 mod shared;
 #[cfg(test)]
 mod tests;

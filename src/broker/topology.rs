@@ -2,11 +2,11 @@
 
 use super::queue::Queue;
 use super::refused::Refused;
-use super::route::{Bound, Calls, Routes};
+use super::route::{Bound, Calls, Routes, Target};
 use super::vhost::Actor;
 use crate::model::identity::Action;
 use crate::model::table::Table;
-use crate::model::topology::{CALL_EXCHANGE, EVENT_EXCHANGE, ExchangeKind, ExchangeSpec};
+use crate::model::topology::{CALL_EXCHANGE, DestinationKind, EVENT_EXCHANGE, ExchangeKind, ExchangeSpec};
 use crate::wire::amqp::table;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -25,29 +25,63 @@ pub(super) struct Exchange {
     pub routes: Routes,
     pub bindings: BTreeMap<u64, Binding>,
     by_identity: HashMap<Identity, u64>,
+    /// Where a message goes that no binding takes: its argument's word, else its policy's.
+    pub alternate: Option<Arc<str>>,
+    /// Name of the policy that applies.
+    pub policy: Option<Arc<str>>,
     pub stats: Arc<ExchangeStats>,
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct Binding {
-    pub queue: Arc<Queue>,
+    pub to: Target,
     pub key: Arc<str>,
     pub arguments: Table,
 }
 
-/// Two bindings are the same if queue, key and arguments are.
-type Identity = (Arc<str>, Arc<str>, Vec<u8>);
+/// Two bindings of an exchange are the same if destination, key and arguments are.
+type Identity = (Place, Arc<str>, Vec<u8>);
+/// A queue or an exchange by its name.
+type Place = (DestinationKind, Arc<str>);
+
+impl Target {
+    pub fn name(&self) -> &Arc<str> {
+        match self {
+            Target::Queue(queue) => &queue.name,
+            Target::Exchange(name) => name,
+        }
+    }
+
+    pub fn kind(&self) -> DestinationKind {
+        match self {
+            Target::Queue(_) => DestinationKind::Queue,
+            Target::Exchange(_) => DestinationKind::Exchange,
+        }
+    }
+
+    fn place(&self) -> Place {
+        (self.kind(), self.name().clone())
+    }
+}
 
 #[derive(Debug)]
 pub(super) struct Topology {
     pub exchanges: HashMap<Arc<str>, Exchange>,
     pub queues: HashMap<Arc<str>, Arc<Queue>>,
-    /// By queue: the exchanges it is bound to, with the binding's id.
-    bound_to: HashMap<Arc<str>, Vec<(Arc<str>, u64)>>,
+    /// By destination: the exchanges that lead there, with the binding's id.
+    bound_to: HashMap<Place, Vec<(Arc<str>, u64)>>,
     next_binding: u64,
     binding_count: usize,
     /// Of the default exchange.
     pub default_stats: Arc<ExchangeStats>,
+}
+
+/// What went with something: bindings, and exchanges that were to go with their last binding.
+#[derive(Debug, Default)]
+pub(super) struct Removed {
+    pub exchanges: Vec<Arc<str>>,
+    /// Each with the exchange it was of.
+    pub bindings: Vec<(Arc<str>, Binding)>,
 }
 
 /// The exchanges every space has.
@@ -66,11 +100,26 @@ pub(super) fn reserved_prefix(name: &str) -> Option<&'static str> {
     ["amq.", "reactor."].into_iter().find(|prefix| name.starts_with(prefix))
 }
 
+pub(super) const ALTERNATE: &str = "alternate-exchange";
+
 impl Exchange {
     pub fn new(spec: ExchangeSpec) -> Self {
-        let routes = if spec.name == CALL_EXCHANGE { Routes::Call(Calls::default()) } else { Routes::new(spec.kind) };
+        let routes = match spec.name == CALL_EXCHANGE {
+            true => Routes::Call(Calls::default()),
+            false => Routes::new(spec.kind, &spec.arguments),
+        };
         let name = spec.name.as_str().into();
-        Exchange { name, spec, routes, bindings: BTreeMap::new(), by_identity: HashMap::new(), stats: Arc::default() }
+        let alternate = spec.arguments.get(ALTERNATE).and_then(|field| field.as_str()).map(Arc::from);
+        Exchange {
+            name,
+            spec,
+            routes,
+            bindings: BTreeMap::new(),
+            by_identity: HashMap::new(),
+            alternate,
+            policy: None,
+            stats: Arc::default(),
+        }
     }
 
     /// Whether `actor` may bind to it with this key; only topic exchanges ask that.
@@ -87,8 +136,8 @@ impl Exchange {
     }
 }
 
-fn identity(queue: &Arc<str>, key: &str, arguments: &Table) -> Identity {
-    (queue.clone(), key.into(), table::encoded(arguments))
+fn identity(place: Place, key: &str, arguments: &Table) -> Identity {
+    (place, key.into(), table::encoded(arguments))
 }
 
 impl Topology {
@@ -104,73 +153,109 @@ impl Topology {
         }
     }
 
-    /// False if it was bound so before. The exchange must exist.
-    pub fn bind(&mut self, exchange: &str, queue: &Arc<Queue>, key: &str, arguments: &Table) -> bool {
+    /// Whether the destination is (still) there.
+    pub fn has(&self, to: &Target) -> bool {
+        match to {
+            Target::Queue(queue) => self.queues.get(&queue.name).is_some_and(|found| Arc::ptr_eq(found, queue)),
+            Target::Exchange(name) => self.exchanges.contains_key(name),
+        }
+    }
+
+    /// False if it was bound so before. The exchange and the destination must exist.
+    pub fn bind(&mut self, exchange: &str, to: &Target, key: &str, arguments: &Table) -> bool {
         let Some(exchange) = self.exchanges.get_mut(exchange) else { return false };
-        let identity = identity(&queue.name, key, arguments);
+        let identity = identity(to.place(), key, arguments);
         if exchange.by_identity.contains_key(&identity) {
             return false;
         }
         let id = self.next_binding;
         self.next_binding += 1;
         self.binding_count += 1;
-        exchange.routes.insert(key, arguments, Bound { id, queue: queue.clone() });
-        let binding = Binding { queue: queue.clone(), key: identity.1.clone(), arguments: arguments.clone() };
+        exchange.routes.insert(key, arguments, Bound { id, to: to.clone() });
+        let binding = Binding { to: to.clone(), key: identity.1.clone(), arguments: arguments.clone() };
         exchange.bindings.insert(id, binding);
+        self.bound_to.entry(identity.0.clone()).or_default().push((exchange.name.clone(), id));
         exchange.by_identity.insert(identity, id);
-        self.bound_to.entry(queue.name.clone()).or_default().push((exchange.name.clone(), id));
         true
     }
 
-    /// False if there was no such binding. An auto-delete exchange goes with its last one.
-    pub fn unbind(&mut self, exchange: &str, queue: &Arc<str>, key: &str, arguments: &Table) -> bool {
-        let Some(found) = self.exchanges.get(exchange) else { return false };
-        let Some(id) = found.by_identity.get(&identity(queue, key, arguments)).copied() else { return false };
-        if let Some(list) = self.bound_to.get_mut(queue) {
-            list.retain(|(_, bound)| *bound != id);
+    /// `None` if there was no such binding. An auto-delete exchange goes with its last one.
+    pub fn unbind(&mut self, exchange: &str, to: Place, key: &str, arguments: &Table) -> Option<Removed> {
+        let found = self.exchanges.get(exchange)?;
+        let source = found.name.clone();
+        let id = found.by_identity.get(&identity(to, key, arguments)).copied()?;
+        let mut removed = Removed::default();
+        if self.drop_binding(&source, id, &mut removed) {
+            self.take_exchanges(source, &mut removed);
         }
-        self.drop_binding(exchange, id);
-        true
+        Some(removed)
     }
 
-    fn drop_binding(&mut self, exchange: &str, id: u64) {
-        let Some(found) = self.exchanges.get_mut(exchange) else { return };
-        let Some(binding) = found.bindings.remove(&id) else { return };
-        self.binding_count -= 1;
+    /// True if its exchange should go with it.
+    fn drop_binding(&mut self, exchange: &Arc<str>, id: u64, removed: &mut Removed) -> bool {
+        let Some(found) = self.exchanges.get_mut(exchange) else { return false };
+        let Some(binding) = found.bindings.remove(&id) else { return false };
         found.routes.remove(&binding.key, id);
-        found.by_identity.remove(&identity(&binding.queue.name, &binding.key, &binding.arguments));
-        if found.spec.auto_delete && found.bindings.is_empty() {
-            self.exchanges.remove(exchange);
-        }
+        found.by_identity.remove(&identity(binding.to.place(), &binding.key, &binding.arguments));
+        let ends = found.spec.auto_delete && found.bindings.is_empty();
+        self.forget_binding(exchange.clone(), id, binding, removed);
+        ends
     }
 
-    /// Takes a queue out with all its bindings. False if it is not (or no longer) the one of that name.
-    pub fn remove_queue(&mut self, queue: &Arc<Queue>) -> bool {
-        if !self.queues.get(&queue.name).is_some_and(|found| Arc::ptr_eq(found, queue)) {
-            return false;
-        }
-        self.queues.remove(&queue.name);
-        for (exchange, id) in self.bound_to.remove(&queue.name).unwrap_or_default() {
-            self.drop_binding(&exchange, id);
-        }
-        true
-    }
-
-    /// Returns the queues that were bound to it.
-    pub fn remove_exchange(&mut self, name: &str) -> Vec<Arc<Queue>> {
-        let Some(removed) = self.exchanges.remove(name) else { return Vec::new() };
-        self.binding_count -= removed.bindings.len();
-        for (id, binding) in &removed.bindings {
-            if let Some(list) = self.bound_to.get_mut(&binding.queue.name) {
-                list.retain(|(_, bound)| bound != id);
+    fn forget_binding(&mut self, exchange: Arc<str>, id: u64, binding: Binding, removed: &mut Removed) {
+        self.binding_count -= 1;
+        let place = binding.to.place();
+        if let Some(list) = self.bound_to.get_mut(&place) {
+            list.retain(|(_, bound)| *bound != id);
+            if list.is_empty() {
+                self.bound_to.remove(&place);
             }
         }
-        removed.bindings.into_values().map(|binding| binding.queue).collect()
+        removed.bindings.push((exchange, binding));
+    }
+
+    /// Drops every binding that leads to `place`; returns the exchanges that should go with them.
+    fn drop_bindings_to(&mut self, place: &Place, removed: &mut Removed) -> Vec<Arc<str>> {
+        let bound = self.bound_to.remove(place).unwrap_or_default();
+        bound.into_iter().filter(|(source, id)| self.drop_binding(source, *id, removed)).map(|(source, _)| source).collect()
+    }
+
+    /// Takes an exchange out, and all that go with it: deleting one unbinds those that led to it. A list, since chains may be long.
+    fn take_exchanges(&mut self, first: Arc<str>, removed: &mut Removed) {
+        let mut ending = vec![first];
+        while let Some(name) = ending.pop() {
+            let Some(exchange) = self.exchanges.remove(&name) else { continue };
+            for (id, binding) in exchange.bindings {
+                self.forget_binding(name.clone(), id, binding, removed);
+            }
+            ending.extend(self.drop_bindings_to(&(DestinationKind::Exchange, name.clone()), removed));
+            removed.exchanges.push(name);
+        }
+    }
+
+    /// Takes a queue out with all its bindings. `None` if it is not (or no longer) the one of that name.
+    pub fn remove_queue(&mut self, queue: &Arc<Queue>) -> Option<Removed> {
+        if !self.has(&Target::Queue(queue.clone())) {
+            return None;
+        }
+        self.queues.remove(&queue.name);
+        let mut removed = Removed::default();
+        for exchange in self.drop_bindings_to(&(DestinationKind::Queue, queue.name.clone()), &mut removed) {
+            self.take_exchanges(exchange, &mut removed);
+        }
+        Some(removed)
+    }
+
+    /// Takes an exchange out with its bindings and those that led to it.
+    pub fn remove_exchange(&mut self, name: &str) -> Removed {
+        let mut removed = Removed::default();
+        self.take_exchanges(name.into(), &mut removed);
+        removed
     }
 
     /// Bindings of one queue: exchange and binding.
-    pub fn bindings_of<'a>(&'a self, queue: &str) -> impl Iterator<Item = (&'a Exchange, &'a Binding)> {
-        let list = self.bound_to.get(queue).map(Vec::as_slice).unwrap_or_default();
+    pub fn bindings_of<'a>(&'a self, queue: &Arc<str>) -> impl Iterator<Item = (&'a Exchange, &'a Binding)> {
+        let list = self.bound_to.get(&(DestinationKind::Queue, queue.clone())).map(Vec::as_slice).unwrap_or_default();
         list.iter().filter_map(|(exchange, id)| {
             let exchange = self.exchanges.get(exchange)?;
             Some((exchange, exchange.bindings.get(id)?))

@@ -1,5 +1,5 @@
-//! One space: its exchanges, queues and bindings, and where a message published to it goes. How they are declared and deleted is
-//! `declare`'s.
+//! One space: its exchanges, queues and bindings. How they are declared and deleted is `declare`'s and `exchanges`'s, where a message
+//! goes is `routing`'s.
 
 use super::attach::Attached;
 use super::config::ConnectionId;
@@ -7,14 +7,11 @@ use super::effects::Effects;
 use super::queue::Queue;
 use super::refused::Refused;
 use super::reply::Replies;
-use super::route::{Found, Resolution, Routes};
 use super::shared::Shared;
-use super::topology::{ExchangeStats, Topology};
+use super::topology::Topology;
 use super::view::{BindingView, ExchangeView, PeekedMessage, QueueView};
 use crate::model::catalog::SpaceRules;
 use crate::model::identity::{Action, Principal};
-use crate::model::topology::{DestinationKind, ExchangeKind};
-use crate::wire::amqp::Properties;
 use arc_swap::ArcSwap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -42,12 +39,12 @@ impl Actor<'_> {
     }
 }
 
-fn no_access(principal: &Principal, action: Action, kind: &str, name: &str, space: &str) -> Refused {
+pub(super) fn no_access(principal: &Principal, action: Action, kind: &str, name: &str, space: &str) -> Refused {
     let (action, user) = (action.as_str(), &principal.user);
     Refused::AccessRefused(format!("{action} access to {kind} '{name}' in vhost '{space}' refused for user '{user}'"))
 }
 
-fn must_topic(principal: &Principal, action: Action, exchange: &str, key: &str, space: &str) -> Result<(), Refused> {
+pub(super) fn must_topic(principal: &Principal, action: Action, exchange: &str, key: &str, space: &str) -> Result<(), Refused> {
     if principal.may_topic(action, exchange, key) {
         return Ok(());
     }
@@ -67,20 +64,6 @@ pub struct Vhost {
     pub(super) attached: Attached,
     /// Limits, policies and what is said of the space.
     pub(super) rules: ArcSwap<SpaceRules>,
-}
-
-/// What permissions call the exchange without a name.
-const DEFAULT_EXCHANGE: &str = "amq.default";
-
-/// Where messages of one exchange and key go.
-#[derive(Debug)]
-pub(super) struct Route {
-    pub queues: Found,
-    pub stats: Arc<ExchangeStats>,
-    /// The key to deliver with, if not the one published.
-    pub key: Option<String>,
-    /// May be used again for the same exchange and key until the topology changes.
-    pub lasting: bool,
 }
 
 impl Vhost {
@@ -148,52 +131,6 @@ impl Vhost {
         }
     }
 
-    /// Where a message goes. `http` tells the gateway's calls from the bus's.
-    pub(super) fn route(
-        &self,
-        exchange: &str,
-        key: &str,
-        properties: Properties<'_>,
-        principal: &Principal,
-        http: bool,
-    ) -> Result<Route, Refused> {
-        let topology = self.topology();
-        if exchange.is_empty() {
-            if !principal.may(Action::Write, DEFAULT_EXCHANGE) {
-                return Err(no_access(principal, Action::Write, "exchange", DEFAULT_EXCHANGE, &self.name));
-            }
-            let queues = topology.queues.get(key).cloned().into_iter().collect();
-            return Ok(Route { queues, stats: topology.default_stats.clone(), key: None, lasting: true });
-        }
-        let found = topology.exchanges.get(exchange).ok_or_else(|| self.no_exchange(exchange))?;
-        if found.spec.internal {
-            let text = format!("cannot publish to internal exchange '{exchange}' in vhost '{}'", self.name);
-            return Err(Refused::AccessRefused(text));
-        }
-        if !principal.may(Action::Write, exchange) {
-            return Err(no_access(principal, Action::Write, "exchange", exchange, &self.name));
-        }
-        if found.spec.kind == ExchangeKind::Topic {
-            must_topic(principal, Action::Write, exchange, key, &self.name)?;
-        }
-        let mut queues = Found::new();
-        let mut rewritten = None;
-        match &found.routes {
-            Routes::Call(calls) => {
-                if let Resolution::To(resolved) = calls.resolve(key, http) {
-                    queues.push(resolved.queue);
-                    rewritten = resolved.key;
-                }
-            }
-            routes => {
-                let headers = if routes.looks_at_headers() { properties.headers() } else { None };
-                routes.route(key, headers, &mut queues);
-            }
-        }
-        let lasting = !matches!(found.routes, Routes::Call(_) | Routes::Headers(_));
-        Ok(Route { queues, stats: found.stats.clone(), key: rewritten, lasting })
-    }
-
     pub fn queues(&self) -> Vec<QueueView> {
         let now = self.shared.clock.now();
         let mut queues: Vec<Arc<Queue>> = self.topology().queues.values().cloned().collect();
@@ -241,8 +178,8 @@ impl Vhost {
             .map(|(exchange, binding)| BindingView {
                 space: self.name.clone(),
                 source: exchange.name.clone(),
-                destination: binding.queue.name.clone(),
-                destination_kind: DestinationKind::Queue,
+                destination: binding.to.name().clone(),
+                destination_kind: binding.to.kind(),
                 routing_key: binding.key.clone(),
                 arguments: binding.arguments.clone(),
             })

@@ -115,6 +115,11 @@ impl Principal {
         &self.permissions
     }
 
+    /// Whether its messages may carry another user's name (RabbitMQ's tag `impersonator`).
+    pub fn may_impersonate(&self) -> bool {
+        self.has_tag("impersonator")
+    }
+
     /// Whether `action` on the queue or exchange `name` is allowed. The default exchange is called `amq.default` here.
     pub fn may(&self, action: Action, name: &str) -> bool {
         match &self.permissions {

@@ -90,6 +90,14 @@ impl QueuePolicy {
     }
 }
 
+/// What a policy says of an exchange. `None` says nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ExchangePolicy {
+    /// Name of the policy that applies.
+    pub policy: Option<Arc<str>>,
+    pub alternate_exchange: Option<Arc<str>>,
+}
+
 /// Of two limits the one that bites first.
 pub fn lowest(one: Option<u64>, other: Option<u64>) -> Option<u64> {
     match (one, other) {
@@ -101,6 +109,10 @@ pub fn lowest(one: Option<u64>, other: Option<u64>) -> Option<u64> {
 /// The policies of one space, as the broker asks them: when something is declared, and again for all when they change.
 pub trait Policies: Send + Sync + fmt::Debug {
     fn of_queue(&self, name: &str, kind: QueueKind) -> QueuePolicy;
+
+    fn of_exchange(&self, _name: &str) -> ExchangePolicy {
+        ExchangePolicy::default()
+    }
 }
 
 /// A space without policies.

@@ -76,6 +76,29 @@ impl Field {
             _ => None,
         }
     }
+
+    /// Value and type as RabbitMQ's error texts spell them.
+    pub fn spelled(&self) -> (String, &'static str) {
+        match self {
+            Field::Bool(value) => (value.to_string(), "bool"),
+            Field::I8(value) => (value.to_string(), "byte"),
+            Field::U8(value) => (value.to_string(), "unsignedbyte"),
+            Field::I16(value) => (value.to_string(), "short"),
+            Field::U16(value) => (value.to_string(), "unsignedshort"),
+            Field::I32(value) => (value.to_string(), "signedint"),
+            Field::U32(value) => (value.to_string(), "unsignedint"),
+            Field::I64(value) => (value.to_string(), "long"),
+            Field::F32(value) => (value.to_string(), "float"),
+            Field::F64(value) => (value.to_string(), "double"),
+            Field::Decimal { scale, value } => (format!("{value}e-{scale}"), "decimal"),
+            Field::Text(bytes) => (String::from_utf8_lossy(bytes).into_owned(), "longstr"),
+            Field::Bytes(bytes) => (format!("{} bytes", bytes.len()), "binary"),
+            Field::Array(items) => (format!("{} items", items.len()), "array"),
+            Field::Timestamp(seconds) => (seconds.to_string(), "timestamp"),
+            Field::Table(table) => (format!("{} fields", table.0.len()), "table"),
+            Field::Void => ("undefined".into(), "void"),
+        }
+    }
 }
 
 impl Table {

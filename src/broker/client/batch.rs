@@ -4,7 +4,7 @@
 
 use crate::broker::message::{Extra, Meta};
 use crate::broker::record::SEGMENT_BYTES;
-use crate::broker::vhost::Route;
+use crate::broker::routing::Route;
 use bytes::BytesMut;
 use smallvec::SmallVec;
 use std::cell::RefCell;

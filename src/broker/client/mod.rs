@@ -7,6 +7,7 @@
 mod batch;
 mod channel;
 mod consume;
+mod headers;
 mod publish;
 mod reply;
 mod settle;
@@ -25,7 +26,7 @@ use super::vhost::{Actor, Vhost};
 use crate::kernel::Instant;
 use crate::model::emit;
 use crate::model::identity::Principal;
-use crate::model::topology::{BindingSpec, ExchangeSpec, QueueSpec};
+use crate::model::topology::{BindingSpec, DestinationKind, ExchangeSpec, QueueSpec};
 use batch::Batch;
 use channel::Channel;
 use settle::Settles;
@@ -201,6 +202,9 @@ impl Client {
 
     /// An empty queue name means the one declared last on the channel; an empty key then means its name.
     fn binding(&self, channel: u16, spec: BindingSpec) -> Result<BindingSpec, Failed> {
+        if spec.destination_kind == DestinationKind::Exchange {
+            return Ok(spec);
+        }
         let destination = self.queue_name(channel, &spec.destination)?.to_string();
         let routing_key = match spec.destination.is_empty() && spec.routing_key.is_empty() {
             true => destination.clone(),

@@ -2,23 +2,32 @@
 
 use super::batch::OpenRun;
 use super::channel::unopened;
+use super::headers::{self, Chosen};
 use super::{Client, Failed, Hold};
 use crate::broker::message::{Extra, Meta, Run};
 use crate::broker::record::{self, INLINE_BODY_MAX};
 use crate::broker::refused::Refused;
 use crate::broker::reply::{Address, REPLY_QUEUE};
-use crate::broker::vhost::Route;
+use crate::broker::routing::{Asked, Route};
 use crate::model::emit;
 use crate::wire::amqp::encode::{self, Content};
 use crate::wire::amqp::method::BasicReturn;
 use crate::wire::amqp::properties::flag;
-use crate::wire::amqp::{Body, Properties, PropertyList, Publish, ReplyCode};
+use crate::wire::amqp::{Body, Properties, PropertyList, Publish, RawTable, ReplyCode};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 /// Properties that the broker itself reads.
 const READ_BY_BROKER: u16 = flag::HEADERS | flag::REPLY_TO | flag::EXPIRATION | flag::USER_ID;
+
+/// What reading a message's properties brought.
+#[derive(Debug, Default)]
+pub(super) struct Examined {
+    /// Its properties anew, if they had to change.
+    pub rewritten: Option<Vec<u8>>,
+    /// Further routing keys that the sender chose.
+    pub cc: Vec<String>,
+}
 
 impl Client {
     /// Publishes one message. What is refused ends its channel (or, for 540, the connection).
@@ -29,17 +38,17 @@ impl Client {
             return self.publish_reply(message);
         }
         let mut extra = Extra::default();
-        let mut rewritten = None;
+        let mut examined = Examined::default();
         if message.immediate || message.properties.flags() & READ_BY_BROKER != 0 {
-            rewritten = self.examine(&message, &mut extra).map_err(Self::fail(channel))?;
+            examined = self.examine(&message, &mut extra).map_err(Self::fail(channel))?;
         }
-        let properties = rewritten.as_deref().map_or(message.properties, Properties::trusted);
+        let properties = examined.rewritten.as_deref().map_or(message.properties, Properties::trusted);
         let bytes = record::room(message.exchange, message.routing_key, properties.as_bytes(), &message.body);
         if !self.batch.work().has_room(bytes) {
             self.offer_runs();
             self.batch.work().has_room(bytes);
         }
-        let Some(at) = self.begin_record(&message, properties)? else {
+        let Some(at) = self.begin_record(&message, properties, &examined.cc)? else {
             self.unroutable(&message, properties);
             return self.count(channel);
         };
@@ -53,21 +62,26 @@ impl Client {
     /// Writes the message's key and finds its route, joining the run before if it is the same. `None` if it goes nowhere.
     // HOT
     #[inline]
-    fn begin_record(&mut self, message: &Publish<'_>, properties: Properties<'_>) -> Result<Option<(usize, u16)>, Failed> {
+    fn begin_record(
+        &mut self,
+        message: &Publish<'_>,
+        properties: Properties<'_>,
+        cc: &[String],
+    ) -> Result<Option<(usize, u16)>, Failed> {
         let work = self.batch.work.as_deref_mut().expect("room was just made");
         let at = work.segment.len();
         let mut key_len = record::write_key(&mut work.segment, message.exchange, message.routing_key);
-        if work.joins(at, key_len) {
+        if cc.is_empty() && work.joins(at, key_len) {
             return Ok(Some((at, key_len)));
         }
         let generation = self.vhost.generation();
         let key = &work.segment[at..at + usize::from(key_len)];
-        let route = match self.batch.routes.find(key, generation) {
+        let known = if cc.is_empty() { self.batch.routes.find(key, generation) } else { None };
+        let route = match known {
             Some(route) => route,
             None => {
-                let found =
-                    self.vhost.route(message.exchange, message.routing_key, properties, &self.principal, false).map(Arc::new);
-                match found {
+                let asked = Asked { exchange: message.exchange, key: message.routing_key, cc, properties };
+                match self.vhost.route(&asked, &self.principal).map(Arc::new) {
                     Ok(route) => {
                         if route.lasting && !route.queues.is_empty() {
                             self.batch.routes.insert(key, &route);
@@ -190,31 +204,41 @@ impl Client {
         self.link.append(|out| encode::basic_return(out, message.channel, &returned, content, frame_max));
     }
 
-    /// Reads what the broker must know of a message. Returns its properties anew if they had to change.
+    /// Reads what the broker must know of a message.
     #[cold]
-    pub(super) fn examine(&self, message: &Publish<'_>, extra: &mut Extra) -> Result<Option<Vec<u8>>, Refused> {
+    pub(super) fn examine(&self, message: &Publish<'_>, extra: &mut Extra) -> Result<Examined, Refused> {
         if message.immediate {
             return Err(Refused::NotImplemented("immediate=true".into()));
         }
         let properties = message.properties;
-        if let Some(user) = properties.user_id().filter(|user| **user != *self.principal.user) {
+        if let Some(user) = properties.user_id().filter(|user| **user != *self.principal.user)
+            && !self.principal.may_impersonate()
+        {
             let own = &self.principal.user;
             return Err(Refused::Precondition(format!("user_id property set to '{user}' but authenticated user was '{own}'")));
         }
         if let Some(expiration) = properties.expiration() {
-            extra.expires_at = Some(self.effects.now + parse_expiration(expiration)?);
+            extra.expires_at = Some(self.effects.now + headers::parse_expiration(expiration)?);
         }
-        if let Some(headers) = properties.headers()
-            && let Some((name, _)) = headers.iter().find(|(name, _)| matches!(*name, "CC" | "BCC"))
-        {
-            return Err(Refused::NotImplemented(format!("header '{name}' (sender-selected distribution) is not available yet")));
-        }
-        if properties.reply_to() != Some(REPLY_QUEUE) {
-            return Ok(None);
-        }
+        let chosen = match properties.headers() {
+            Some(headers) => headers::chosen(headers)?,
+            None => Chosen::default(),
+        };
         let reply = self.channels.get(message.channel).and_then(|channel| channel.reply.as_ref());
-        let reply = reply.ok_or_else(|| Refused::Precondition("fast reply consumer does not exist".into()))?;
-        Ok(Some(PropertyList { reply_to: Some(&reply.text), ..properties.to_list() }.to_bytes()))
+        let reply_to = match properties.reply_to() {
+            Some(REPLY_QUEUE) => {
+                let reply = reply.ok_or_else(|| Refused::Precondition("fast reply consumer does not exist".into()))?;
+                Some(reply.text.as_str())
+            }
+            other => other,
+        };
+        if chosen.without_bcc.is_none() && reply_to == properties.reply_to() {
+            return Ok(Examined { rewritten: None, cc: chosen.keys });
+        }
+        let list = properties.to_list();
+        let headers = chosen.without_bcc.as_deref().map_or(list.headers, |bytes| RawTable::check(bytes).ok());
+        let rewritten = PropertyList { reply_to, headers, ..list }.to_bytes();
+        Ok(Examined { rewritten: Some(rewritten), cc: chosen.keys })
     }
 
     /// Lets the message's trace context stand beside it, if its trace is recorded.
@@ -237,13 +261,4 @@ fn offer(route: &Route, run: &Run<'_>, effects: &mut crate::broker::effects::Eff
     }
     route.stats.published.fetch_add(count, Ordering::Relaxed);
     route.stats.routed.fetch_add(count * route.queues.len() as u64, Ordering::Relaxed);
-}
-
-/// Milliseconds, as text.
-fn parse_expiration(text: &str) -> Result<Duration, Refused> {
-    let digits = !text.is_empty() && text.len() <= 19 && text.bytes().all(|byte| byte.is_ascii_digit());
-    match text.parse::<u64>() {
-        Ok(millis) if digits => Ok(Duration::from_millis(millis)),
-        _ => Err(Refused::Precondition(format!("invalid expiration '{text}': not a whole number of milliseconds"))),
-    }
 }

@@ -78,8 +78,8 @@ impl Client {
     pub(super) fn publish_reply(&mut self, message: Publish<'_>) -> Result<(), Failed> {
         let channel = message.channel;
         let mut extra = Default::default();
-        let rewritten = self.examine(&message, &mut extra).map_err(Self::fail(channel))?;
-        let properties = rewritten.as_deref().map_or(message.properties, Properties::trusted);
+        let examined = self.examine(&message, &mut extra).map_err(Self::fail(channel))?;
+        let properties = examined.rewritten.as_deref().map_or(message.properties, Properties::trusted);
         self.answered(&message);
         match self.vhost.replies.find(message.routing_key) {
             Some(Target::Channel(target)) if !target.is_gone() => self.deliver_reply(&target, &message, properties),

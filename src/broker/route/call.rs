@@ -5,7 +5,7 @@
 
 use super::super::refused::Refused;
 use super::topic::words;
-use super::{Bound, Queue};
+use super::{Bound, Queue, Target};
 use crate::kernel::name;
 use crate::model::table::Table;
 use std::collections::BTreeMap;
@@ -29,7 +29,8 @@ struct Key {
     words: Vec<Word>,
     version: Option<u32>,
     http: bool,
-    bound: Bound,
+    id: u64,
+    queue: Arc<Queue>,
 }
 
 /// In the order of how specific they are, with the end of a key between them: `a` before `a.#`, but `a.#.b` before `a.#`.
@@ -81,12 +82,15 @@ pub(in crate::broker) fn service_of(key: &str) -> Option<String> {
 
 impl Calls {
     pub fn insert(&mut self, key: &str, arguments: &Table, bound: Bound) {
+        // A call is delivered to one queue: such bindings are refused before they come here.
+        let Bound { id, to: Target::Queue(queue) } = bound else { return };
         let lower = key.to_ascii_lowercase();
         let parsed = Key {
             words: words(&lower).map(Word::parse).collect(),
             version: words(&lower).nth(1).and_then(name::version),
             http: arguments.get(HTTP_ARGUMENT).and_then(|field| field.as_bool()) != Some(false),
-            bound,
+            id,
+            queue,
         };
         match service_of(key) {
             Some(service) => self.services.entry(service).or_default().push(parsed),
@@ -95,9 +99,9 @@ impl Calls {
     }
 
     pub fn remove(&mut self, key: &str, id: u64) {
-        let Some(service) = service_of(key) else { return self.default.retain(|key| key.bound.id != id) };
+        let Some(service) = service_of(key) else { return self.default.retain(|key| key.id != id) };
         if let Some(keys) = self.services.get_mut(&service) {
-            keys.retain(|key| key.bound.id != id);
+            keys.retain(|key| key.id != id);
             if keys.is_empty() {
                 self.services.remove(&service);
             }
@@ -179,11 +183,11 @@ impl Calls {
                 Some(std::cmp::Ordering::Greater) => {}
             }
         }
-        if best.len() > 1 && best.iter().any(|key| key.bound.queue.consumer_count() > 0) {
-            best.retain(|key| key.bound.queue.consumer_count() > 0);
+        if best.len() > 1 && best.iter().any(|key| key.queue.consumer_count() > 0) {
+            best.retain(|key| key.queue.consumer_count() > 0);
         }
         let turn = if best.len() > 1 { self.turn.fetch_add(1, Ordering::Relaxed) % best.len() } else { 0 };
-        best.get(turn).map(|key| key.bound.queue.clone())
+        best.get(turn).map(|key| key.queue.clone())
     }
 }
 
@@ -261,7 +265,7 @@ fn cut_if_long(lower: &str, key: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::queue;
+    use super::super::testing::{bound, queue};
     use super::*;
     use crate::model::table::Field;
 
@@ -269,7 +273,7 @@ mod tests {
         let mut calls = Calls::default();
         for (id, (key, queue)) in bindings.iter().enumerate() {
             refuse_key(key).expect("a good key");
-            calls.insert(key, &Table::new(), Bound { id: id as u64, queue: (*queue).clone() });
+            calls.insert(key, &Table::new(), bound(id as u64, queue));
         }
         calls
     }
@@ -358,7 +362,7 @@ mod tests {
         let inner = queue("inner");
         let mut calls = Calls::default();
         let hidden = Table::new().with("x-reactor-http", Field::Bool(false));
-        calls.insert("greeter.#", &hidden, Bound { id: 1, queue: inner });
+        calls.insert("greeter.#", &hidden, bound(1, &inner));
         assert!(matches!(calls.resolve("greeter.x", true), Resolution::Unbound));
         assert!(matches!(calls.resolve("greeter.x", false), Resolution::To(_)));
         assert!(calls.services().is_empty());

@@ -21,6 +21,6 @@ impl Direct {
     }
 
     pub fn route(&self, key: &str, found: &mut Found) {
-        found.extend(self.0.get(key).into_iter().flatten().map(|bound| bound.queue.clone()));
+        found.add_all(self.0.get(key).into_iter().flatten());
     }
 }

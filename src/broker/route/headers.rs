@@ -1,15 +1,20 @@
 //! Headers exchanges: the message's headers against a binding's arguments, by `x-match`.
 //!
-//! Values compare with their type (`'1'` is not `1`); void in a binding asks only for presence. Keys that begin with `x-` count only
-//! under `all-with-x` and `any-with-x`. No `x-match` is `all`; of nothing, `all` is true and `any` is false.
+//! Values compare as RabbitMQ 3.13 compares them: the text `'1'` is not the number `1`, and integers of any width are numbers. Void in
+//! a binding asks only for presence. Keys that begin with `x-` count only under `all-with-x` and `any-with-x`. No `x-match` is `all`;
+//! of nothing, `all` is true and `any` is false.
 
 use super::super::refused::Refused;
 use super::{Bound, Found};
 use crate::model::table::{Field, Table};
-use crate::wire::amqp::RawTable;
+use crate::wire::amqp::{RawField, RawTable};
+use smallvec::SmallVec;
 
 #[derive(Debug, Default)]
 pub(in crate::broker) struct Headers(Vec<Rule>);
+
+/// A message's headers, still on the wire.
+type Given<'a> = SmallVec<[(&'a str, RawField<'a>); 16]>;
 
 #[derive(Debug)]
 struct Rule {
@@ -34,9 +39,13 @@ fn mode(arguments: &Table) -> Result<(bool, bool), Refused> {
             Some("all-with-x") => Ok((false, true)),
             Some("any-with-x") => Ok((true, true)),
             Some(other) => Err(Refused::Precondition(format!(
-                "Invalid x-match field value '{other}'; expected all, any, all-with-x, or any-with-x"
+                "Invalid x-match field value <<\"{other}\">>; expected all, any, all-with-x, or any-with-x"
             ))),
-            None => Err(Refused::Precondition("Invalid x-match field type; expected longstr".into())),
+            None => {
+                let (value, kind) = field.spelled();
+                let text = format!("Invalid x-match field type {kind} (value {value}); expected longstr");
+                Err(Refused::Precondition(text))
+            }
         },
     }
 }
@@ -55,41 +64,56 @@ impl Headers {
     }
 
     pub fn route(&self, headers: RawTable<'_>, found: &mut Found) {
-        let headers = headers.to_table();
-        found.extend(self.0.iter().filter(|rule| rule.matches(&headers)).map(|rule| rule.bound.queue.clone()));
+        let headers: Given<'_> = headers.iter().collect();
+        found.add_all(self.0.iter().filter(|rule| rule.matches(&headers)).map(|rule| &rule.bound));
     }
 }
 
 impl Rule {
-    fn matches(&self, headers: &Table) -> bool {
+    fn matches(&self, headers: &Given<'_>) -> bool {
+        // Of two headers of one name the later counts.
+        let given = |name: &str| headers.iter().rev().find(|(given, _)| *given == name).map(|(_, field)| *field);
         let has =
-            |(name, wanted): &(String, Field)| headers.get(name).is_some_and(|field| *wanted == Field::Void || field == wanted);
+            |(name, wanted): &(String, Field)| given(name).is_some_and(|field| *wanted == Field::Void || is_equal(field, wanted));
         if self.any { self.wanted.iter().any(has) } else { self.wanted.iter().all(has) }
+    }
+}
+
+fn is_equal(given: RawField<'_>, wanted: &Field) -> bool {
+    if let (Some(given), Some(wanted)) = (given.as_integer(), wanted.as_integer()) {
+        return given == wanted;
+    }
+    match (given, wanted) {
+        (RawField::Text(given) | RawField::Bytes(given), Field::Text(wanted) | Field::Bytes(wanted)) => *given == **wanted,
+        (RawField::F32(given), Field::F64(wanted)) => f64::from(given) == *wanted,
+        (RawField::F64(given), Field::F32(wanted)) => given == f64::from(*wanted),
+        (given, wanted) => given.to_field() == *wanted,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{names, queue};
-    use super::super::{Bound, Routes};
+    use super::super::Routes;
+    use super::super::testing::{bound, names, queue};
     use super::*;
 
     /// Arguments of the binding, headers of the message, whether they match.
     type Case<'a> = (&'a [(&'static str, Field)], &'a [(&'static str, Field)], bool);
     use crate::model::topology::ExchangeKind;
-    use crate::wire::amqp::table;
+    use crate::wire::amqp::{Properties, PropertyList, table};
 
     fn table_of(pairs: &[(&str, Field)]) -> Table {
         Table(pairs.iter().map(|(name, field)| ((*name).to_owned(), field.clone())).collect())
     }
 
     fn matched(binding: &[(&str, Field)], headers: &[(&str, Field)]) -> bool {
-        let mut routes = Routes::new(ExchangeKind::Headers);
+        let mut routes = Routes::new(ExchangeKind::Headers, &Table::new());
         let arguments = table_of(binding);
         routes.check("", &arguments).expect("a good binding");
-        routes.insert("", &arguments, Bound { id: 1, queue: queue("q") });
+        routes.insert("", &arguments, bound(1, &queue("q")));
         let encoded = table::encoded(&table_of(headers));
-        names(&routes, "ignored", Some(RawTable::check(&encoded).expect("good"))) == "q"
+        let list = PropertyList { headers: RawTable::check(&encoded).ok(), ..PropertyList::default() };
+        names(&routes, "ignored", Properties::check(&list.to_bytes()).expect("good")) == "q"
     }
 
     #[test]
@@ -99,7 +123,13 @@ mod tests {
         let cases: &[Case<'_>] = &[
             (&[("a", one.clone())], &[("a", one.clone())], true),
             (&[("a", one.clone())], &[("a", text.clone())], false),
-            (&[("a", one.clone())], &[("a", Field::I64(1))], false),
+            (&[("a", one.clone())], &[("a", Field::I64(1))], true),
+            (&[("a", one.clone())], &[("a", Field::F64(1.0))], false),
+            (&[("a", one.clone())], &[("a", Field::Bool(true))], false),
+            (&[("a", text.clone())], &[("a", Field::Bytes("1".into()))], true),
+            (&[("a", one.clone())], &[("a", text.clone()), ("a", one.clone())], true),
+            (&[("a", one.clone())], &[("a", one.clone()), ("a", text.clone())], false),
+            (&[mode("any")], &[], false),
             (&[("a", void.clone())], &[("a", text.clone())], true),
             (&[("a", void)], &[], false),
             (&[], &[], true),
@@ -119,7 +149,9 @@ mod tests {
     #[test]
     fn an_unknown_x_match_is_refused() {
         let bad = table_of(&[("x-match", Field::text("some"))]);
-        assert!(check(&bad).unwrap_err().text().starts_with("Invalid x-match field value 'some'"));
-        assert!(check(&table_of(&[("x-match", Field::Bool(true))])).is_err());
+        let text = "Invalid x-match field value <<\"some\">>; expected all, any, all-with-x, or any-with-x";
+        assert_eq!(check(&bad).unwrap_err().text(), text);
+        let text = "Invalid x-match field type bool (value true); expected longstr";
+        assert_eq!(check(&table_of(&[("x-match", Field::Bool(true))])).unwrap_err().text(), text);
     }
 }

@@ -118,7 +118,7 @@ impl Topic {
             }
             at = next;
         }
-        found.extend(at.into_iter().flat_map(|node| &self.nodes[node as usize].bound).map(|bound| bound.queue.clone()));
+        found.add_all(at.into_iter().flat_map(|node| &self.nodes[node as usize].bound));
     }
 
     /// Adds a node and, since `#` may stand for nothing, the `#` below it.
@@ -136,17 +136,18 @@ impl Topic {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{names, queue};
-    use super::super::{Bound, Routes};
+    use super::super::Routes;
+    use super::super::testing::{bound, names, queue};
     use super::words;
     use crate::model::table::Table;
     use crate::model::topology::ExchangeKind;
+    use crate::wire::amqp::Properties;
     use proptest::prelude::*;
 
     fn routes(patterns: &[&str]) -> Routes {
-        let mut routes = Routes::new(ExchangeKind::Topic);
+        let mut routes = Routes::new(ExchangeKind::Topic, &Table::new());
         for (id, pattern) in patterns.iter().enumerate() {
-            routes.insert(pattern, &Table::new(), Bound { id: id as u64, queue: queue(pattern) });
+            routes.insert(pattern, &Table::new(), bound(id as u64, &queue(pattern)));
         }
         routes
     }
@@ -164,7 +165,7 @@ mod tests {
             (".", "# #.# #.* *.*"),
             ("b", "# #.# #.* #.b *"),
         ] {
-            assert_eq!(names(&routes, key, None), expected, "key {key:?}");
+            assert_eq!(names(&routes, key, Properties::NONE), expected, "key {key:?}");
         }
     }
 
@@ -172,11 +173,11 @@ mod tests {
     fn removing_a_binding_leaves_the_others() {
         let mut routes = routes(&["a.#.b", "a.#", "a.#.b.c"]);
         routes.remove("a.#.b", 0);
-        assert_eq!(names(&routes, "a.x.b", None), "a.#");
+        assert_eq!(names(&routes, "a.x.b", Properties::NONE), "a.#");
         routes.remove("a.#.b.c", 2);
         routes.remove("a.#", 1);
         routes.remove("never.there", 9);
-        assert_eq!(names(&routes, "a.x.b", None), "");
+        assert_eq!(names(&routes, "a.x.b", Properties::NONE), "");
         let Routes::Topic(topic) = &routes else { panic!("a topic table") };
         assert_eq!(topic.nodes.len(), topic.free.len() + 1, "every node but the root is free again");
     }
@@ -185,7 +186,7 @@ mod tests {
     fn many_hashes_do_not_take_for_ever() {
         let pattern = "#.a.".repeat(60) + "z";
         let routes = routes(&[&pattern]);
-        assert_eq!(names(&routes, &"a.".repeat(120), None), "");
+        assert_eq!(names(&routes, &"a.".repeat(120), Properties::NONE), "");
     }
 
     /// The definition, written down naively.
@@ -210,7 +211,7 @@ mod tests {
             let mut expected: Vec<&str> =
                 patterns.iter().filter(|pattern| matches(&words(pattern).collect::<Vec<_>>(), &key_words)).copied().collect();
             expected.sort_unstable();
-            prop_assert_eq!(names(&routes(&patterns), &key, None), expected.join(" "));
+            prop_assert_eq!(names(&routes(&patterns), &key, Properties::NONE), expected.join(" "));
         }
     }
 }

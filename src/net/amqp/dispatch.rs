@@ -51,7 +51,8 @@ impl Caller<'_> {
             Method::QueueDelete(delete) => self.delete_queue(delete),
             Method::ExchangeDeclare(declare) => self.declare_exchange(declare),
             Method::ExchangeDelete(delete) => self.delete_exchange(delete),
-            Method::ExchangeBind(_) | Method::ExchangeUnbind(_) => self.not_yet("binding an exchange to an exchange"),
+            Method::ExchangeBind(bind) => self.bind_exchange(bind),
+            Method::ExchangeUnbind(unbind) => self.unbind_exchange(unbind),
             Method::BasicQos(qos) => self.limit_prefetch(qos),
             Method::BasicConsume(consume) => self.consume(consume),
             Method::BasicCancel(cancel) => self.cancel(cancel),
@@ -129,6 +130,30 @@ impl Caller<'_> {
         };
         self.client.unbind(self.channel, spec)?;
         self.answer(false, &QueueUnbindOk {})
+    }
+
+    fn bind_exchange(&mut self, asked: ExchangeBind<'_>) -> Result<(), Failed> {
+        let spec = BindingSpec {
+            source: asked.source.to_owned(),
+            destination: asked.destination.to_owned(),
+            destination_kind: DestinationKind::Exchange,
+            routing_key: asked.routing_key.to_owned(),
+            arguments: asked.arguments.to_table(),
+        };
+        self.client.bind(self.channel, spec)?;
+        self.answer(asked.no_wait, &ExchangeBindOk {})
+    }
+
+    fn unbind_exchange(&mut self, asked: ExchangeUnbind<'_>) -> Result<(), Failed> {
+        let spec = BindingSpec {
+            source: asked.source.to_owned(),
+            destination: asked.destination.to_owned(),
+            destination_kind: DestinationKind::Exchange,
+            routing_key: asked.routing_key.to_owned(),
+            arguments: asked.arguments.to_table(),
+        };
+        self.client.unbind(self.channel, spec)?;
+        self.answer(asked.no_wait, &ExchangeUnbindOk {})
     }
 
     fn purge(&mut self, asked: QueuePurge<'_>) -> Result<(), Failed> {
