@@ -202,11 +202,6 @@ fn what_is_not_there_yet_is_refused_by_name() {
     }
     let unknown = Table::new().with("x-queue-type", Field::text("nonsense"));
     assert!(refused(peer.try_declare("q", unknown)).starts_with("406 invalid arg 'x-queue-type'"));
-    peer.declare("q");
-    let headers = table::encoded(&Table::new().with("CC", Field::Array(vec![Field::text("q")])));
-    let headers = RawTable::check(&headers).ok();
-    let copied = peer.say_with("", "q", PropertyList { headers, ..PropertyList::default() }, false, b"");
-    assert!(refused(copied).starts_with("540 header 'CC'"));
 }
 
 #[test]
