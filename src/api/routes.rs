@@ -3,7 +3,7 @@
 use super::context::ApiContext;
 use super::openapi::Collector;
 use super::problem::Problem;
-use super::v1::{broker, definitions, node, publish, services, snippets, telemetry, topology};
+use super::v1::{broker, definitions, messages, node, publish, services, snippets, telemetry, topology};
 use super::{guard, health, live, openapi};
 use crate::kernel::limit::CONTROL_BODY_BYTES_MAX;
 use axum::Router;
@@ -47,12 +47,16 @@ pub(super) fn api() -> (Router<ApiContext>, Collector) {
         trace => __path_trace, metrics => __path_metrics, series => __path_series, happenings => __path_happenings,
         map => __path_map, tape => __path_tape);
     serve!(router, collector, broker:
-        queues => __path_queues, queue => __path_queue, messages => __path_messages, exchanges => __path_exchanges,
+        queues => __path_queues, queue => __path_queue, exchanges => __path_exchanges,
         bindings => __path_bindings, connections => __path_connections,
         close => __path_close);
-    serve!(router, collector, publish: publish => __path_publish);
+    serve!(router, collector, messages:
+        messages => __path_messages, message => __path_message, delete_message => __path_delete_message,
+        move_messages => __path_move_messages, redrive_plan => __path_redrive_plan, redrive => __path_redrive,
+        purge_queue => __path_purge_queue);
+    serve!(router, collector, publish: publish => __path_publish, route => __path_route);
     serve!(router, collector, topology:
-        declare_queue => __path_declare_queue, delete_queue => __path_delete_queue, purge_queue => __path_purge_queue,
+        declare_queue => __path_declare_queue, delete_queue => __path_delete_queue,
         declare_exchange => __path_declare_exchange, delete_exchange => __path_delete_exchange,
         bind => __path_bind, unbind => __path_unbind);
     serve!(router, collector, definitions:

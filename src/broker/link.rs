@@ -279,6 +279,11 @@ impl Link {
         outbox.channels.iter().flat_map(|(_, lane)| lane.consumers.values()).map(|consumer| consumer.queue.clone()).collect()
     }
 
+    /// Whether deliveries of `queue` wait for their acks here.
+    pub(super) fn holds_from(&self, queue: &Arc<Queue>) -> bool {
+        self.outbox().channels.iter().any(|(_, lane)| lane.holds_from(queue))
+    }
+
     /// How long the oldest unacked delivery of one consumer has been out.
     pub(super) fn oldest_unacked(&self, channel: u16, slot: u32, now: Instant) -> Option<Duration> {
         let outbox = self.outbox();

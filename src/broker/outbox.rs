@@ -265,6 +265,10 @@ impl Lane {
         self.slots.get(at as usize)?.as_ref()
     }
 
+    pub fn holds_from(&self, queue: &Arc<Queue>) -> bool {
+        self.slots.iter().flatten().any(|slot| slot.open > 0 && Arc::ptr_eq(&slot.queue, queue))
+    }
+
     /// The slot goes with its last delivery.
     pub fn cancel_slot(&mut self, at: u32) {
         if let Some(place) = self.slots.get_mut(at as usize)

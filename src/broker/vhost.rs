@@ -9,7 +9,7 @@ use super::refused::Refused;
 use super::reply::Replies;
 use super::shared::Shared;
 use super::topology::Topology;
-use super::view::{BindingView, ExchangeView, PeekedMessage, QueueView};
+use super::view::{BindingView, ExchangeView, QueueView};
 use crate::model::catalog::SpaceRules;
 use crate::model::identity::{Action, Principal};
 use arc_swap::ArcSwap;
@@ -188,12 +188,6 @@ impl Vhost {
             (&a.source, &a.destination, &a.routing_key).cmp(&(&b.source, &b.destination, &b.routing_key))
         });
         views
-    }
-
-    /// Up to `count` ready messages from the head; at most `body_bytes_max` of each body is copied.
-    pub fn peek(&self, name: &str, count: usize, body_bytes_max: usize) -> Result<Vec<PeekedMessage>, Refused> {
-        let queue = self.find_queue(name).ok_or_else(|| self.no_queue(name))?;
-        Ok(queue.peek(count, body_bytes_max, self.shared.epoch_ns))
     }
 
     /// Drops expired messages at the heads of all queues.

@@ -126,7 +126,9 @@ pub struct ConsumerView {
 /// A message as it lies in its queue; reading it changes nothing.
 #[derive(Clone, Debug)]
 pub struct PeekedMessage {
-    /// 0 is the head.
+    /// Names it within its queue for as long as it is there.
+    pub id: u64,
+    /// 0 is the head; of unacked messages, the one that is held longest.
     pub position: u64,
     pub exchange: String,
     pub routing_key: String,
@@ -138,6 +140,26 @@ pub struct PeekedMessage {
     pub body: Bytes,
     /// Unix nanoseconds.
     pub queued_ns: u64,
+}
+
+/// Who holds a delivered message.
+#[derive(Clone, Debug)]
+pub struct Holder {
+    pub connection: ConnectionId,
+    pub connection_name: Arc<str>,
+    pub service: Arc<str>,
+    pub channel: u16,
+    /// Its tag; `None` for `basic.get`, and for a consumer that was cancelled and left its deliveries unacked.
+    pub consumer: Option<Arc<str>>,
+    pub delivery_tag: u64,
+    pub held: Duration,
+}
+
+/// A delivered message that waits for its ack.
+#[derive(Clone, Debug)]
+pub struct UnackedMessage {
+    pub message: PeekedMessage,
+    pub holder: Holder,
 }
 
 /// Totals of the whole broker.

@@ -56,7 +56,7 @@ async fn a_queue_lives_its_whole_life_over_rest() {
     assert_eq!(queue["not_on_disk"], true, "declared durable, kept in memory: said, not hidden");
     for _ in 0..2 {
         let peeked = get(&reactor, "/queues/%2F/work/messages").await;
-        let first = &peeked[0];
+        let first = &peeked["messages"][0];
         assert_eq!(
             (&first["body"], &first["encoding"], &first["bytes"]),
             (&json!("1,900"), &json!("utf8"), &json!(5)),
@@ -66,7 +66,8 @@ async fn a_queue_lives_its_whole_life_over_rest() {
         assert_eq!((&first["redelivered"], &first["truncated"]), (&json!(false), &json!(false)), "looking changes nothing");
     }
     let cut = get(&reactor, "/queues/%2F/work/messages?body_bytes=2").await;
-    assert_eq!((&cut[0]["body"], &cut[0]["truncated"], &cut[0]["bytes"]), (&json!("1,"), &json!(true), &json!(5)));
+    let cut = &cut["messages"][0];
+    assert_eq!((&cut["body"], &cut["truncated"], &cut["bytes"]), (&json!("1,"), &json!(true), &json!(5)));
 
     assert_eq!(ask(&reactor, "POST", "/queues/%2F/work/purge", Value::Null).await, (200, json!({"messages": 1})));
     assert_eq!(ask(&reactor, "DELETE", "/bindings?source=prices&queue=work&routing_key=eu.%23", Value::Null).await.0, 204);

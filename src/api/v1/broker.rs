@@ -4,7 +4,7 @@ use super::services::SpaceParams;
 use crate::api::ApiContext;
 use crate::api::params::{Params, PathParts};
 use crate::api::problem::Problem;
-use crate::api::view::broker::{self as view, Binding, Connection, Exchange, PeekedMessage, Queue, QueueDetail};
+use crate::api::view::broker::{self as view, Binding, Connection, Exchange, Queue, QueueDetail};
 use crate::broker::view::BindingView;
 use crate::broker::{ConnectionId, Vhost};
 use crate::model::identity::Principal;
@@ -15,14 +15,6 @@ use http::StatusCode;
 use serde::Deserialize;
 use std::sync::Arc;
 use utoipa::IntoParams;
-
-const PEEK_DEFAULT: usize = 50;
-const PEEK_MAX: usize = 500;
-/// Of each body; the rest of a longer one is not sent and the message says so.
-const PEEK_BODY_BYTES_DEFAULT: usize = 16 * 1024;
-const PEEK_BODY_BYTES_MAX: usize = 1024 * 1024;
-/// Over all bodies of one answer.
-const PEEK_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// Every queue.
 #[utoipa::path(get, path = "/api/v1/queues", tag = "broker", params(SpaceParams), responses((status = 200, body = [Queue])))]
@@ -52,33 +44,6 @@ pub async fn queue(
         bindings,
         consumer_list: consumers.map(view::consumer).collect(),
     }))
-}
-
-/// How much to look at.
-#[derive(Debug, Default, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields, default)]
-#[into_params(parameter_in = Query)]
-pub struct PeekParams {
-    /// Messages from the head: 50 unless given, at most 500.
-    count: Option<usize>,
-    /// Of each body, in bytes: 16 KiB unless given, at most 1 MiB.
-    body_bytes: Option<usize>,
-}
-
-/// The messages at the head of a queue. Looking changes nothing: order, counts and consumers stay as they are.
-#[utoipa::path(get, path = "/api/v1/queues/{space}/{name}/messages", tag = "broker",
-    params(("space" = String, Path), ("name" = String, Path), PeekParams),
-    responses((status = 200, body = [PeekedMessage]), (status = 404, body = Problem)))]
-pub async fn messages(
-    State(context): State<ApiContext>,
-    PathParts((space, name)): PathParts<(String, String)>,
-    Params(params): Params<PeekParams>,
-) -> Result<Json<Vec<PeekedMessage>>, Problem> {
-    let vhost = vhost(&context, &space)?;
-    let count = params.count.unwrap_or(PEEK_DEFAULT).min(PEEK_MAX);
-    let each = params.body_bytes.unwrap_or(PEEK_BODY_BYTES_DEFAULT).min(PEEK_BODY_BYTES_MAX).min(PEEK_BYTES_MAX / count.max(1));
-    let peeked = vhost.peek(&name, count, each).map_err(crate::model::refusal::Refusal::from)?;
-    Ok(Json(peeked.into_iter().map(view::message).collect()))
 }
 
 /// Every exchange.

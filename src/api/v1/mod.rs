@@ -2,6 +2,7 @@
 
 pub mod broker;
 pub mod definitions;
+pub mod messages;
 pub mod node;
 pub mod publish;
 pub mod services;

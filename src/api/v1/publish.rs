@@ -4,7 +4,7 @@ use super::broker::no_space;
 use crate::api::ApiContext;
 use crate::api::params::Body;
 use crate::api::problem::Problem;
-use crate::broker::{Client, ConnectionInfo, Parcel};
+use crate::broker::{Actor, Client, ConnectionInfo, Parcel};
 use crate::control;
 use crate::kernel::limit::{AMQP_FRAME_BYTES_MAX, SHORT_STRING_BYTES_MAX};
 use crate::model::identity::Principal;
@@ -20,6 +20,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::net::SocketAddr;
+use std::sync::Arc;
 use utoipa::ToSchema;
 
 const CHANNEL: u16 = 1;
@@ -103,6 +104,48 @@ pub async fn publish(
     let routed = send(&mut client, &context, &wish, &properties, body);
     client.close("published");
     Ok(Json(Published { routed: routed? }))
+}
+
+/// Where a message might go.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RouteWish {
+    #[serde(default = "default_space")]
+    #[schema(default = "/")]
+    space: String,
+    /// Empty is the default exchange.
+    #[serde(default)]
+    exchange: String,
+    #[serde(default)]
+    routing_key: String,
+    #[serde(default)]
+    headers: Map<String, Value>,
+}
+
+/// Where a message would go.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct WouldRoute {
+    /// None: it would be dropped, or returned if it is mandatory.
+    pub queues: Vec<Arc<str>>,
+    /// The key it would be delivered with, if not the one given.
+    pub routing_key: Option<String>,
+}
+
+/// Says which queues a message would reach, without publishing it.
+#[utoipa::path(post, path = "/api/v1/route", tag = "broker", request_body = RouteWish, responses(
+    (status = 200, body = WouldRoute), (status = 400, body = Problem), (status = 403, body = Problem), (status = 404, body = Problem)))]
+pub async fn route(
+    State(context): State<ApiContext>,
+    Extension(by): Extension<Principal>,
+    Body(wish): Body<RouteWish>,
+) -> Result<Json<WouldRoute>, Problem> {
+    let vhost = context.sources.broker.vhost(&wish.space).ok_or_else(|| no_space(&wish.space))?;
+    let headers = control::arguments(&wish.headers, "the message")?;
+    let properties = WishedProperties::default().encoded(&headers);
+    let properties = Properties::check(&properties).expect("properties just encoded are sound");
+    let actor = Actor { principal: &by, connection: None };
+    let would = vhost.would_route(&wish.exchange, &wish.routing_key, properties, actor).map_err(Refusal::from)?;
+    Ok(Json(WouldRoute { queues: would.queues, routing_key: would.key }))
 }
 
 impl PublishWish {

@@ -4,18 +4,16 @@ use super::broker::{leads_to, no_queue, vhost};
 use crate::api::ApiContext;
 use crate::api::params::{Body, Params, PathParts};
 use crate::api::problem::Problem;
-use crate::broker::{Actor, Vhost};
+use crate::broker::{Actor, DeleteRule, Vhost};
 use crate::control::{BindingDocument, ExchangeDocument, QueueDocument};
 use crate::model::change::{Change, Thing};
-use crate::model::emit;
-use crate::model::happening::{Happening, What};
 use crate::model::identity::Principal;
 use crate::model::refusal::Refusal;
 use crate::model::topology::{BindingSpec, DEFAULT_SPACE, DestinationKind, ExchangeSpec, QueueSpec};
+use axum::Extension;
 use axum::extract::State;
-use axum::{Extension, Json};
 use http::StatusCode;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Map, Value};
 use utoipa::{IntoParams, ToSchema};
 
@@ -90,15 +88,34 @@ pub async fn declare_queue(
     Ok(created(existed))
 }
 
+/// When not to delete.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, default)]
+#[into_params(parameter_in = Query)]
+pub struct DeleteParams {
+    /// Refuse if messages are ready.
+    if_empty: bool,
+    /// Refuse if anybody consumes.
+    if_unused: bool,
+}
+
 /// Deletes a queue with the messages it holds.
-#[utoipa::path(delete, path = "/api/v1/queues/{space}/{name}", tag = "broker", params(("space" = String, Path), ("name" = String, Path)),
+#[utoipa::path(delete, path = "/api/v1/queues/{space}/{name}", tag = "broker",
+    params(("space" = String, Path), ("name" = String, Path), DeleteParams),
     responses((status = 204, description = "deleted"), (status = 404, body = Problem), (status = 409, body = Problem)))]
 pub async fn delete_queue(
     State(context): State<ApiContext>,
     Extension(by): Extension<Principal>,
     PathParts((space, name)): PathParts<(String, String)>,
+    Params(params): Params<DeleteParams>,
 ) -> Result<StatusCode, Problem> {
-    let known = vhost(&context, &space)?.queue(&name).ok_or_else(|| no_queue(&space, &name))?;
+    let vhost = vhost(&context, &space)?;
+    let known = vhost.queue(&name).ok_or_else(|| no_queue(&space, &name))?;
+    let rule = DeleteRule { if_unused: params.if_unused, if_empty: params.if_empty };
+    if rule != DeleteRule::default() {
+        // Here, since only the queue itself can tell and go in one step; the change that follows finds it gone and is written down.
+        vhost.delete_queue(&name, rule, Actor { principal: &by, connection: None }).map_err(Refusal::from)?;
+    }
     let spec = QueueSpec {
         name,
         durable: known.durable,
@@ -108,34 +125,6 @@ pub async fn delete_queue(
     };
     context.control.change(vec![Change::delete(&space.into(), Thing::Queue(spec))], &by)?;
     Ok(StatusCode::NO_CONTENT)
-}
-
-/// How many messages it was.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct Purged {
-    pub messages: u64,
-}
-
-/// Removes the messages that are ready; unacked ones stay with their consumers.
-#[utoipa::path(post, path = "/api/v1/queues/{space}/{name}/purge", tag = "broker",
-    params(("space" = String, Path), ("name" = String, Path)),
-    responses((status = 200, body = Purged), (status = 404, body = Problem), (status = 409, body = Problem)))]
-pub async fn purge_queue(
-    State(context): State<ApiContext>,
-    Extension(by): Extension<Principal>,
-    PathParts((space, name)): PathParts<(String, String)>,
-) -> Result<Json<Purged>, Problem> {
-    let vhost = vhost(&context, &space)?;
-    let actor = Actor { principal: &by, connection: None };
-    let messages = vhost.purge_queue(&name, actor).map_err(Refusal::from)?;
-    let what = What::DefinitionChanged {
-        kind: "queue",
-        name: name.into(),
-        change: format!("purged of {messages} messages").into(),
-        by: by.user.clone(),
-    };
-    emit::happening(Happening { at_ns: context.clock.unix_nanos(), space: vhost.name().clone(), what });
-    Ok(Json(Purged { messages }))
 }
 
 /// Declares an exchange. One that exists must be equal.

@@ -5,7 +5,6 @@ use super::board::Rates;
 use super::json;
 use crate::broker::view as from;
 use crate::telemetry::view::Tone;
-use crate::wire::amqp::properties::Properties;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -99,26 +98,6 @@ pub struct Connection {
     pub out_bytes_rate: f64,
     pub since_us: u64,
     pub blocked: bool,
-}
-
-/// A message as it lies in its queue. Looking changes nothing.
-#[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct PeekedMessage {
-    /// 0 is the head.
-    pub position: u64,
-    pub exchange: String,
-    pub routing_key: String,
-    pub redelivered: bool,
-    /// Of the whole body.
-    pub bytes: u64,
-    pub properties: Map<String, Value>,
-    pub headers: Map<String, Value>,
-    pub body: String,
-    /// `utf8` or `base64`.
-    pub encoding: &'static str,
-    /// `body` holds only the beginning.
-    pub truncated: bool,
-    pub queued_us: Option<u64>,
 }
 
 pub fn queues(sources: &Sources) -> Vec<Queue> {
@@ -215,55 +194,4 @@ pub fn connections(sources: &Sources) -> Vec<Connection> {
         }
     };
     sources.broker.connections().into_iter().map(shape).collect()
-}
-
-/// What is peeked shows its properties decoded, its body as text where it is text.
-pub fn message(view: from::PeekedMessage) -> PeekedMessage {
-    let header = header(&view.header);
-    let (body, encoding) = json::text(&view.body);
-    PeekedMessage {
-        position: view.position,
-        exchange: view.exchange,
-        routing_key: view.routing_key,
-        redelivered: view.redelivered,
-        bytes: view.body_len,
-        properties: header.properties,
-        headers: header.headers,
-        body,
-        encoding,
-        truncated: (view.body.len() as u64) < view.body_len,
-        queued_us: Some(view.queued_ns / 1_000),
-    }
-}
-
-#[derive(Default)]
-struct Header {
-    properties: Map<String, Value>,
-    headers: Map<String, Value>,
-}
-
-/// A content header as AMQP frames it: class, weight, body size, then properties (AMQP 0-9-1 §4.2.6.1).
-fn header(bytes: &[u8]) -> Header {
-    const FIXED: usize = 2 + 2 + 8;
-    let Some(Ok(found)) = bytes.get(FIXED..).map(Properties::check) else { return Header::default() };
-    let mut properties = Map::new();
-    let texts = [
-        ("content_type", found.content_type()),
-        ("content_encoding", found.content_encoding()),
-        ("correlation_id", found.correlation_id()),
-        ("reply_to", found.reply_to()),
-        ("expiration", found.expiration()),
-        ("message_id", found.message_id()),
-        ("type", found.kind()),
-        ("user_id", found.user_id()),
-        ("app_id", found.app_id()),
-    ];
-    for (name, value) in texts {
-        properties.extend(value.map(|value| (name.to_owned(), Value::from(value))));
-    }
-    properties.extend(found.delivery_mode().map(|mode| ("delivery_mode".to_owned(), Value::from(mode))));
-    properties.extend(found.priority().map(|priority| ("priority".to_owned(), Value::from(priority))));
-    properties.extend(found.timestamp().map(|seconds| ("timestamp".to_owned(), Value::from(seconds))));
-    let headers = found.headers().map(|raw| json::table(&raw.to_table())).unwrap_or_default();
-    Header { properties, headers }
 }

@@ -7,6 +7,7 @@ mod board;
 pub mod broker;
 mod console;
 pub mod json;
+pub mod messages;
 mod node;
 mod service;
 mod state;

@@ -215,11 +215,22 @@ impl Backlog {
         {
             self.counts.expired += 1;
             freed += self.remove(entry.seq).unwrap_or(0);
-            while self.ready.front().is_some_and(|entry| entry.has(Entry::GONE)) {
-                self.ready.pop_front();
-            }
+            self.trim();
         }
         freed
+    }
+
+    /// Gives up the places of removed messages at the front of the list.
+    pub fn trim(&mut self) {
+        while self.ready.front().is_some_and(|entry| entry.has(Entry::GONE)) {
+            self.ready.pop_front();
+        }
+    }
+
+    /// A ready message by its position.
+    pub fn find(&self, seq: u64) -> Option<Entry> {
+        let listed = || self.ready.find(seq, |entry| entry.seq).and_then(|at| self.ready.get(at));
+        self.returned.get(&seq).or_else(listed).filter(|entry| !entry.has(Entry::GONE)).copied()
     }
 
     fn head(&self) -> Option<Entry> {

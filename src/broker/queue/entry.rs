@@ -66,6 +66,11 @@ impl Segments {
         &self.slots[entry.segment as usize].bytes[entry.at as usize..(entry.at + entry.len) as usize]
     }
 
+    /// The entry's record, kept alive by whoever holds it.
+    pub fn share(&self, entry: &Entry) -> Bytes {
+        self.slots[entry.segment as usize].bytes.slice(entry.at as usize..(entry.at + entry.len) as usize)
+    }
+
     pub fn at(&self, entry: &Entry) -> Instant {
         self.slots[entry.segment as usize].at
     }

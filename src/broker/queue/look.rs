@@ -1,9 +1,8 @@
 //! Looking at a queue without changing it.
 
 use super::Queue;
-use crate::broker::view::{PeekedMessage, QueueView};
+use crate::broker::view::QueueView;
 use crate::kernel::Instant;
-use bytes::Bytes;
 use std::sync::Arc;
 
 impl Queue {
@@ -45,27 +44,5 @@ impl Queue {
     /// Consumers with where to find their unacked deliveries.
     pub(in crate::broker) fn with_consumers<T>(&self, look: impl FnMut(&super::Consumer) -> T) -> Vec<T> {
         self.state().consumers.iter().map(look).collect()
-    }
-
-    /// Up to `count` ready messages from the head, each with at most `body_bytes_max` of its body.
-    pub fn peek(&self, count: usize, body_bytes_max: usize, epoch_ns: u64) -> Vec<PeekedMessage> {
-        let state = self.state();
-        let backlog = &state.backlog;
-        let peek = |(position, entry)| {
-            let record = backlog.record(entry);
-            let large = backlog.extra(entry).and_then(|extra| extra.body.as_ref());
-            let body = large.map_or(record.inline_body(), |body| body);
-            PeekedMessage {
-                position: position as u64,
-                exchange: record.exchange().to_owned(),
-                routing_key: record.routing_key().to_owned(),
-                redelivered: entry.has(super::Entry::REDELIVERED),
-                header: Bytes::copy_from_slice(record.header()),
-                body_len: body.len() as u64,
-                body: Bytes::copy_from_slice(&body[..body.len().min(body_bytes_max)]),
-                queued_ns: epoch_ns + backlog.segments.at(entry).as_nanos(),
-            }
-        };
-        backlog.ready_in_order().take(count).enumerate().map(peek).collect()
     }
 }

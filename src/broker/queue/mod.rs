@@ -7,11 +7,13 @@ mod blocks;
 mod consumer;
 mod entry;
 mod look;
+mod pick;
 mod serve;
 mod waits;
 
 pub(super) use consumer::{Consumer, NewConsumer};
 pub(super) use entry::Entry;
+pub(super) use pick::{Seen, SeenUnacked, Taken};
 pub use waits::Waits;
 
 use super::effects::{Effects, Notice};

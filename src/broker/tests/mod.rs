@@ -3,6 +3,7 @@
 mod attach;
 mod call;
 mod exchanges;
+mod manage;
 mod simulation;
 mod tracing;
 mod world;
@@ -10,6 +11,7 @@ mod world;
 use super::client::{Consume, Hold, Verdict};
 use super::config::BrokerConfig;
 use super::declare::DeleteRule;
+use super::peek::Peek;
 use super::refused::Refused;
 use crate::model::table::{Field, Table};
 use crate::model::topology::{CALL_EXCHANGE, EVENT_EXCHANGE, ExchangeKind, ExchangeSpec, QueueSpec};
@@ -448,12 +450,13 @@ fn peeking_changes_nothing() {
         peer.publish("", "q", body);
     }
     let vhost = world.broker.vhost("/").expect("space");
-    let peeked = vhost.peek("q", 2, 2).expect("there");
+    let peek = Peek { count: 2, body_bytes_max: 2, ..Peek::default() };
+    let peeked = vhost.peek("q", &peek).expect("there").messages;
     let seen: Vec<(u64, &[u8], u64)> =
         peeked.iter().map(|message| (message.position, &message.body[..], message.body_len)).collect();
     assert_eq!(seen, [(0, &b"on"[..], 3), (1, b"tw", 3)]);
     assert_eq!((peeked[0].routing_key.as_str(), peeked[0].redelivered, peeked[0].header.len()), ("q", false, 14));
     peer.consume("q", "c", 0, true).expect("consuming");
     assert_eq!(peer.bodies(), "one two three");
-    assert!(vhost.peek("none", 1, 1).is_err());
+    assert!(vhost.peek("none", &peek).is_err());
 }

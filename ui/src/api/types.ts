@@ -319,8 +319,17 @@ export interface Consumer {
   unacked: number;
   oldest_unacked_ns: Nanos | null;
 }
-// GET /api/v1/queues/{space}/{name}/messages?count= : peek, changes nothing
+// GET /api/v1/queues/{space}/{name}/messages?standing=&from=&count=&body_bytes=&find= : a look, changes nothing
+export interface Messages {
+  messages: PeekedMessage[];
+  looked_at: number;
+  ready: number;
+  unacked: number;
+}
+// GET and DELETE /api/v1/queues/{space}/{name}/messages/{id}
 export interface PeekedMessage {
+  /** Names it within its queue for as long as it is there. */
+  id: number;
   position: number;
   exchange: string;
   routing_key: string;
@@ -332,6 +341,54 @@ export interface PeekedMessage {
   encoding: "utf8" | "base64";
   truncated: boolean;
   queued_us: Micros | null;
+  /** Who holds it, if it is unacked. */
+  holder: Holder | null;
+}
+export interface Holder {
+  connection_id: number;
+  connection: string;
+  service: string;
+  channel: number;
+  consumer: string | null;
+  delivery_tag: number;
+  held_ns: Nanos;
+}
+// POST /api/v1/queues/{space}/{name}/move {to, first | ids}, POST …/redrive {only?, first | ids}
+export interface MovedMessages {
+  moved: number;
+  left: number;
+  placed: Placed[];
+}
+export interface Placed {
+  queue: string;
+  first: number;
+  last: number;
+}
+// GET /api/v1/queues/{space}/{name}/redrive
+export interface RedrivePlan {
+  looked_at: number;
+  ready: number;
+  origins: RedriveOrigin[];
+  without: number;
+}
+export interface RedriveOrigin {
+  queue: string;
+  reason: string;
+  messages: number;
+  exists: boolean;
+}
+// POST /api/v1/queues/{space}/{name}/purge?first=
+export interface Purged {
+  messages: number;
+}
+// POST /api/v1/publish
+export interface Published {
+  routed: boolean;
+}
+// POST /api/v1/route {space, exchange, routing_key, headers}
+export interface WouldRoute {
+  queues: string[];
+  routing_key: string | null;
 }
 // GET /api/v1/exchanges, state channel "exchanges" (key: `${space} ${name}`)
 export interface Exchange {

@@ -4,7 +4,7 @@ import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useEffect, useMemo } from "react";
 import { get, problemFrom } from "../../api/client";
-import type { PeekedMessage, Queue } from "../../api/types";
+import type { Messages as Looked, PeekedMessage, Queue } from "../../api/types";
 import { serverNowUs } from "../../live/feed";
 import { usePaused, useServices } from "../../live/hooks";
 import { paused } from "../../live/pause";
@@ -46,9 +46,9 @@ function usePeek(path: string, open: boolean, gone: boolean) {
   return useQuery({
     queryKey: ["messages", path],
     queryFn: async ({ signal }) => {
-      const rows = await get<PeekedMessage[]>(`${path}/messages`, { count: PEEK }, signal);
+      const { messages } = await get<Looked>(`${path}/messages`, { count: PEEK }, signal);
       const at_us = serverNowUs();
-      return rows.map((m): Row => ({ ...m, at_us }));
+      return messages.map((m): Row => ({ ...m, at_us }));
     },
     refetchInterval: held || gone ? false : 2000,
     placeholderData: keepPreviousData,
