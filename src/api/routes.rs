@@ -3,7 +3,7 @@
 use super::context::ApiContext;
 use super::openapi::Collector;
 use super::problem::Problem;
-use super::v1::{broker, definitions, messages, node, publish, services, snippets, telemetry, topology};
+use super::v1::{broker, definitions, lists, messages, node, publish, services, snippets, telemetry, topology};
 use super::{guard, health, live, openapi};
 use crate::kernel::limit::CONTROL_BODY_BYTES_MAX;
 use axum::Router;
@@ -48,8 +48,11 @@ pub(super) fn api() -> (Router<ApiContext>, Collector) {
         map => __path_map, tape => __path_tape);
     serve!(router, collector, broker:
         queues => __path_queues, queue => __path_queue, exchanges => __path_exchanges,
-        bindings => __path_bindings, connections => __path_connections,
+        exchange => __path_exchange, bindings => __path_bindings, connections => __path_connections, connection => __path_connection,
         close => __path_close);
+    serve!(router, collector, lists:
+        queue_page => __path_queue_page, exchange_page => __path_exchange_page, connection_page => __path_connection_page,
+        channel_page => __path_channel_page, consumer_page => __path_consumer_page);
     serve!(router, collector, messages:
         messages => __path_messages, message => __path_message, delete_message => __path_delete_message,
         move_messages => __path_move_messages, redrive_plan => __path_redrive_plan, redrive => __path_redrive,

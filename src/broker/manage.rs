@@ -6,11 +6,13 @@
 //! was ready when it began, so that it ends however fast others publish. Calls of the gateway stay: their callers wait for the
 //! consumers of this very queue.
 
+use super::client::chosen;
 use super::effects::Effects;
 use super::message::{Meta, Run};
 use super::queue::{Queue, Seen, Taken};
 use super::record::{self, SEGMENT_BYTES};
 use super::refused::Refused;
+use super::routing::Asked;
 use super::vhost::{Actor, Vhost};
 use crate::model::identity::Action;
 use crate::wire::amqp::Properties;
@@ -256,7 +258,9 @@ impl Vhost {
         properties: Properties<'_>,
         actor: Actor<'_>,
     ) -> Result<WouldRoute, Refused> {
-        let route = self.route(exchange, key, properties, actor.principal, false)?;
+        let cc = properties.headers().map(chosen).transpose()?.unwrap_or_default().keys;
+        let asked = Asked { exchange, key, cc: &cc, properties };
+        let route = self.route(&asked, actor.principal)?;
         let mut queues: Vec<Arc<str>> = route.queues.iter().map(|queue| queue.name.clone()).collect();
         queues.sort_unstable();
         Ok(WouldRoute { queues, key: route.key })

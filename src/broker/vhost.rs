@@ -12,6 +12,8 @@ use super::topology::Topology;
 use super::view::{BindingView, ExchangeView, QueueView};
 use crate::model::catalog::SpaceRules;
 use crate::model::identity::{Action, Principal};
+use crate::model::table::Table;
+use crate::model::topology::ExchangeKind;
 use arc_swap::ArcSwap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -166,6 +168,23 @@ impl Vhost {
             .collect();
         views.sort_unstable_by(|a, b| a.name.cmp(&b.name));
         views
+    }
+
+    /// The exchange without a name, which reaches every queue by the queue's own. It is not among [`Vhost::exchanges`].
+    pub fn default_exchange(&self) -> ExchangeView {
+        let topology = self.topology();
+        ExchangeView {
+            space: self.name.clone(),
+            name: "".into(),
+            kind: ExchangeKind::Direct,
+            durable: true,
+            auto_delete: false,
+            internal: false,
+            arguments: Table::new(),
+            bindings: topology.queues.len() as u64,
+            published: topology.default_stats.published.load(Ordering::Relaxed),
+            routed: topology.default_stats.routed.load(Ordering::Relaxed),
+        }
     }
 
     /// Bindings as declared; those of the default exchange are implied by the queues.

@@ -4,7 +4,9 @@ use super::services::SpaceParams;
 use crate::api::ApiContext;
 use crate::api::params::{Params, PathParts};
 use crate::api::problem::Problem;
-use crate::api::view::broker::{self as view, Binding, Connection, Exchange, Queue, QueueDetail};
+use crate::api::view::broker::{
+    self as view, Binding, Connection, ConnectionDetail, Exchange, ExchangeDetail, Queue, QueueDetail,
+};
 use crate::broker::view::BindingView;
 use crate::broker::{ConnectionId, Vhost};
 use crate::model::identity::Principal;
@@ -15,6 +17,9 @@ use http::StatusCode;
 use serde::Deserialize;
 use std::sync::Arc;
 use utoipa::IntoParams;
+
+/// What the default exchange is called in paths, where an empty part cannot be written.
+const DEFAULT_EXCHANGE_ALIAS: &str = "amq.default";
 
 /// Every queue.
 #[utoipa::path(get, path = "/api/v1/queues", tag = "broker", params(SpaceParams), responses((status = 200, body = [Queue])))]
@@ -97,25 +102,71 @@ pub async fn connections(State(context): State<ApiContext>, Params(params): Para
     Json(view::connections(&context.sources).into_iter().filter(|connection| params.takes(&connection.space)).collect())
 }
 
+/// One exchange with what leads to it and from it. The default exchange, which has no name, is `amq.default` here.
+#[utoipa::path(get, path = "/api/v1/exchanges/{space}/{name}", tag = "broker", params(("space" = String, Path), ("name" = String, Path)),
+    responses((status = 200, body = ExchangeDetail), (status = 404, body = Problem)))]
+pub async fn exchange(
+    State(context): State<ApiContext>,
+    PathParts((space, name)): PathParts<(String, String)>,
+) -> Result<Json<ExchangeDetail>, Problem> {
+    vhost(&context, &space)?;
+    let own = if name == DEFAULT_EXCHANGE_ALIAS { "" } else { &name };
+    view::exchange(&context.sources, &space, own).map(Json).ok_or_else(|| {
+        Problem::not_found(format!("there is no exchange {name} in space {space}"))
+            .next("GET /api/v1/exchanges lists those there are")
+    })
+}
+
+/// One client connection with its channels and consumers.
+#[utoipa::path(get, path = "/api/v1/connections/{id}", tag = "broker", params(("id" = u64, Path)), responses(
+    (status = 200, body = ConnectionDetail), (status = 404, body = Problem)))]
+pub async fn connection(
+    State(context): State<ApiContext>,
+    PathParts(id): PathParts<u64>,
+) -> Result<Json<ConnectionDetail>, Problem> {
+    view::connection(&context.sources, id).map(Json).ok_or_else(|| no_connection(id))
+}
+
+/// Why to close.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, default)]
+#[into_params(parameter_in = Query)]
+pub struct CloseParams {
+    /// Told to the client with the reply code; at most 200 bytes.
+    reason: Option<String>,
+}
+
+const CLOSE_REASON_BYTES_MAX: usize = 200;
+
 /// Closes a client's connection with 320 CONNECTION_FORCED. Most clients connect again.
-#[utoipa::path(delete, path = "/api/v1/connections/{id}", tag = "broker", params(("id" = u64, Path)), responses(
+#[utoipa::path(delete, path = "/api/v1/connections/{id}", tag = "broker", params(("id" = u64, Path), CloseParams), responses(
     (status = 202, description = "told to close"), (status = 404, body = Problem)))]
 pub async fn close(
     State(context): State<ApiContext>,
     Extension(by): Extension<Principal>,
     PathParts(id): PathParts<u64>,
+    Params(params): Params<CloseParams>,
 ) -> Result<StatusCode, Problem> {
-    let why = format!("closed from the dashboard by {}", by.user);
+    let why = match params.reason.filter(|reason| !reason.trim().is_empty()) {
+        Some(reason) if reason.len() > CLOSE_REASON_BYTES_MAX => {
+            let what = format!("reason has {} bytes", reason.len());
+            return Err(Problem::invalid(what).next(format!("use at most {CLOSE_REASON_BYTES_MAX}")));
+        }
+        Some(reason) => reason,
+        None => format!("closed from the dashboard by {}", by.user),
+    };
     if !context.sources.broker.close_connection(ConnectionId(id), &why) {
-        return Err(
-            Problem::not_found(format!("there is no connection {id}")).next("GET /api/v1/connections lists those there are")
-        );
+        return Err(no_connection(id));
     }
     Ok(StatusCode::ACCEPTED)
 }
 
 pub(super) fn vhost(context: &ApiContext, space: &str) -> Result<Arc<Vhost>, Problem> {
     context.sources.broker.vhost(space).ok_or_else(|| no_space(space))
+}
+
+fn no_connection(id: u64) -> Problem {
+    Problem::not_found(format!("there is no connection {id}")).next("GET /api/v1/connections lists those there are")
 }
 
 pub(super) fn no_space(space: &str) -> Problem {

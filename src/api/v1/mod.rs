@@ -2,6 +2,7 @@
 
 pub mod broker;
 pub mod definitions;
+pub mod lists;
 pub mod messages;
 pub mod node;
 pub mod publish;

@@ -109,7 +109,7 @@ impl Board {
         let vhosts = sources.broker.vhosts();
         let queues = vhosts.iter().flat_map(|vhost| vhost.queues());
         (rates.queues, memory.queues) = look_at_queues(queues, &memory.queues, passed, now);
-        let exchanges = vhosts.iter().flat_map(|vhost| vhost.exchanges());
+        let exchanges = vhosts.iter().flat_map(|vhost| vhost.exchanges().into_iter().chain([vhost.default_exchange()]));
         (rates.exchanges, memory.exchanges) = look_at(exchanges.map(exchange_counts), &memory.exchanges, passed);
         let connections = sources.broker.connections().into_iter();
         (rates.connections, memory.connections) = look_at(connections.map(connection_counts), &memory.connections, passed);

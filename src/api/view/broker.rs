@@ -3,10 +3,13 @@
 use super::Sources;
 use super::board::Rates;
 use super::json;
+use crate::broker::ConnectionId;
 use crate::broker::view as from;
+use crate::model::topology::DestinationKind;
 use crate::telemetry::view::Tone;
 use serde::Serialize;
 use serde_json::{Map, Value};
+use std::collections::HashMap;
 use std::sync::Arc;
 use utoipa::ToSchema;
 
@@ -54,7 +57,10 @@ pub struct Binding {
 
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct Consumer {
+    pub space: Arc<str>,
+    pub queue: Arc<str>,
     pub tag: Arc<str>,
+    pub connection_id: u64,
     pub connection: Arc<str>,
     pub channel: u16,
     pub service: Option<Arc<str>>,
@@ -80,6 +86,45 @@ pub struct Exchange {
     pub in_rate: f64,
     /// Copies it put into queues.
     pub out_rate: f64,
+}
+
+/// An exchange with what leads to it and from it.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct ExchangeDetail {
+    #[serde(flatten)]
+    pub exchange: Exchange,
+    pub arguments: Map<String, Value>,
+    /// At most 1,000; `bindings` has the whole number.
+    pub leads_to: Vec<Binding>,
+    /// From other exchanges.
+    pub fed_by: Vec<Binding>,
+}
+
+/// A client's connection with all that is open on it.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct ConnectionDetail {
+    #[serde(flatten)]
+    pub connection: Connection,
+    /// What the client says of itself.
+    pub client_properties: Map<String, Value>,
+    pub channel_list: Vec<Channel>,
+    pub consumer_list: Vec<Consumer>,
+}
+
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct Channel {
+    pub connection_id: u64,
+    pub connection: Arc<str>,
+    pub space: Arc<str>,
+    pub user: Arc<str>,
+    pub service: Option<Arc<str>>,
+    pub number: u16,
+    pub consumers: u64,
+    pub unacked: u64,
+    /// Publishes on it are confirmed.
+    pub confirms: bool,
+    /// Unacked deliveries of all its consumers together; 0 is unlimited.
+    pub prefetch_global: u32,
 }
 
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -141,6 +186,9 @@ pub fn binding(view: from::BindingView) -> Binding {
 
 pub fn consumer(view: from::ConsumerView) -> Consumer {
     Consumer {
+        space: view.space,
+        queue: view.queue,
+        connection_id: view.connection.0,
         tag: view.tag,
         connection: view.connection_name,
         channel: view.channel,
@@ -155,43 +203,103 @@ pub fn consumer(view: from::ConsumerView) -> Consumer {
 
 pub fn exchanges(sources: &Sources) -> Vec<Exchange> {
     let rates = sources.board.rates();
-    let shape = |view: from::ExchangeView| {
-        let rate = rates.exchanges.get(&(view.space.clone(), view.name.clone())).copied().unwrap_or_default();
-        Exchange {
-            space: view.space,
-            name: view.name,
-            kind: view.kind.as_str(),
-            durable: view.durable,
-            auto_delete: view.auto_delete,
-            internal: view.internal,
-            bindings: view.bindings,
-            in_rate: rate.in_rate,
-            out_rate: rate.out_rate,
-        }
+    let vhosts = sources.broker.vhosts();
+    let every = vhosts.iter().flat_map(|vhost| [vhost.default_exchange()].into_iter().chain(vhost.exchanges()));
+    every.map(|view| shape_exchange(view, &rates)).collect()
+}
+
+fn shape_exchange(view: from::ExchangeView, rates: &Rates) -> Exchange {
+    let rate = rates.exchanges.get(&(view.space.clone(), view.name.clone())).copied().unwrap_or_default();
+    Exchange {
+        space: view.space,
+        name: view.name,
+        kind: view.kind.as_str(),
+        durable: view.durable,
+        auto_delete: view.auto_delete,
+        internal: view.internal,
+        bindings: view.bindings,
+        in_rate: rate.in_rate,
+        out_rate: rate.out_rate,
+    }
+}
+
+/// One exchange; `None` if there is none of that name.
+pub fn exchange(sources: &Sources, space: &str, name: &str) -> Option<ExchangeDetail> {
+    const LISTED_MAX: usize = 1_000;
+    let vhost = sources.broker.vhost(space)?;
+    let view = match name.is_empty() {
+        true => vhost.default_exchange(),
+        false => vhost.exchanges().into_iter().find(|exchange| *exchange.name == *name)?,
     };
-    sources.broker.vhosts().iter().flat_map(|vhost| vhost.exchanges()).map(shape).collect()
+    let arguments = json::table(&view.arguments);
+    let to = |found: &from::BindingView| found.destination_kind == DestinationKind::Exchange && *found.destination == *name;
+    let (mut leads_to, mut fed_by) = (Vec::new(), Vec::new());
+    for found in vhost.bindings() {
+        if to(&found) && fed_by.len() < LISTED_MAX {
+            fed_by.push(binding(found.clone()));
+        }
+        if *found.source == *name && leads_to.len() < LISTED_MAX {
+            leads_to.push(binding(found));
+        }
+    }
+    Some(ExchangeDetail { exchange: shape_exchange(view, &sources.board.rates()), arguments, leads_to, fed_by })
+}
+
+/// One connection with its channels and consumers; `None` if it is gone.
+pub fn connection(sources: &Sources, id: u64) -> Option<ConnectionDetail> {
+    let view = sources.broker.connections().into_iter().find(|connection| connection.id.0 == id)?;
+    let client_properties = json::table(&view.client_properties);
+    let consumers = sources.broker.vhost(&view.space).map(|vhost| vhost.consumers()).unwrap_or_default();
+    Some(ConnectionDetail {
+        connection: shape_connection(view, &sources.board.rates()),
+        client_properties,
+        channel_list: channels(sources).into_iter().filter(|channel| channel.connection_id == id).collect(),
+        consumer_list: consumers.into_iter().filter(|found| found.connection.0 == id).map(consumer).collect(),
+    })
+}
+
+pub fn channels(sources: &Sources) -> Vec<Channel> {
+    let connections = sources.broker.connections().into_iter();
+    let connections: HashMap<ConnectionId, from::ConnectionView> = connections.map(|view| (view.id, view)).collect();
+    let shape = |view: from::ChannelView| {
+        let connection = connections.get(&view.connection)?;
+        Some(Channel {
+            connection_id: view.connection.0,
+            connection: connection.name.clone(),
+            space: connection.space.clone(),
+            user: connection.user.clone(),
+            service: connection.services.first().cloned(),
+            number: view.number,
+            consumers: view.consumers,
+            unacked: view.unacked,
+            confirms: view.confirms,
+            prefetch_global: view.prefetch_global,
+        })
+    };
+    sources.broker.channels().into_iter().filter_map(shape).collect()
 }
 
 pub fn connections(sources: &Sources) -> Vec<Connection> {
     let rates = sources.board.rates();
-    let shape = |view: from::ConnectionView| {
-        let rate = rates.connections.get(&view.id).copied().unwrap_or_default();
-        Connection {
-            id: view.id.0,
-            name: view.name,
-            space: view.space,
-            user: view.user,
-            peer: view.peer,
-            protocol: view.protocol,
-            client: view.client,
-            service: view.services.first().cloned(),
-            channels: view.channels,
-            consumers: view.consumers,
-            in_bytes_rate: rate.in_rate,
-            out_bytes_rate: rate.out_rate,
-            since_us: view.since_ns / 1_000,
-            blocked: view.blocked,
-        }
-    };
-    sources.broker.connections().into_iter().map(shape).collect()
+    sources.broker.connections().into_iter().map(|view| shape_connection(view, &rates)).collect()
+}
+
+fn shape_connection(view: from::ConnectionView, rates: &Rates) -> Connection {
+    let rate = rates.connections.get(&view.id).copied().unwrap_or_default();
+    Connection {
+        id: view.id.0,
+        name: view.name,
+        space: view.space,
+        user: view.user,
+        peer: view.peer,
+        protocol: view.protocol,
+        client: view.client,
+        service: view.services.first().cloned(),
+        channels: view.channels,
+        consumers: view.consumers,
+        in_bytes_rate: rate.in_rate,
+        out_bytes_rate: rate.out_rate,
+        since_us: view.since_ns / 1_000,
+        blocked: view.blocked,
+    }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// Sender-selected distribution.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Chosen {
+pub(in crate::broker) struct Chosen {
     /// Further routing keys.
     pub keys: Vec<String>,
     /// The headers without `BCC`, which nobody is told; `None` if there was none.
@@ -20,7 +20,7 @@ const BCC: &str = "BCC";
 /// Longest lifetime, in ms: ten years, as RabbitMQ has it.
 const EXPIRATION_MS_MAX: i128 = 315_360_000_000;
 
-pub(super) fn chosen(headers: RawTable<'_>) -> Result<Chosen, Refused> {
+pub(in crate::broker) fn chosen(headers: RawTable<'_>) -> Result<Chosen, Refused> {
     let mut chosen = Chosen::default();
     let (mut has_cc, mut has_bcc) = (None, None);
     for (name, field) in headers.iter() {

@@ -14,6 +14,7 @@ mod settle;
 mod tracing;
 
 pub use consume::{Consume, Got};
+pub(super) use headers::chosen;
 
 use super::config::ConnectionId;
 use super::core::Broker;

@@ -18,7 +18,8 @@ fn lead(peer: &mut Peer, source: &str, destination: &str, key: &str) {
 
 /// What lies in a queue, from its head.
 fn lying(world: &World, queue: &str) -> String {
-    let peeked = world.broker.vhost("/").expect("there").peek(queue, 100, 1000).expect("a queue");
+    let peek = crate::broker::Peek { count: 100, body_bytes_max: 1000, ..Default::default() };
+    let peeked = world.broker.vhost("/").expect("there").peek(queue, &peek).expect("a queue").messages;
     peeked.iter().map(|message| String::from_utf8_lossy(&message.body).into_owned()).collect::<Vec<_>>().join(" ")
 }
 

@@ -309,7 +309,10 @@ export interface Binding {
   arguments: Record<string, unknown>;
 }
 export interface Consumer {
+  space: string;
+  queue: string;
   tag: string;
+  connection_id: number;
   connection: string;
   channel: number;
   service: string | null;
@@ -402,6 +405,12 @@ export interface Exchange {
   in_rate: number;
   out_rate: number;
 }
+// GET /api/v1/exchanges/{space}/{name}; the default exchange is `amq.default` there
+export interface ExchangeDetail extends Exchange {
+  arguments: Record<string, unknown>;
+  leads_to: Binding[];
+  fed_by: Binding[];
+}
 // GET /api/v1/connections, state channel "connections" (key: id)
 export interface Connection {
   id: number;
@@ -418,6 +427,38 @@ export interface Connection {
   out_bytes_rate: number;
   since_us: Micros;
   blocked: boolean;
+}
+
+// GET /api/v1/connections/{id}
+export interface ConnectionDetail extends Connection {
+  client_properties: Record<string, unknown>;
+  channel_list: Channel[];
+  consumer_list: Consumer[];
+}
+export interface Channel {
+  connection_id: number;
+  connection: string;
+  space: string;
+  user: string;
+  service: string | null;
+  number: number;
+  consumers: number;
+  unacked: number;
+  confirms: boolean;
+  prefetch_global: number;
+}
+// ---- long lists, a page at a time: GET /api/v1/queues/page, exchanges/page, connections/page, channels, consumers ?space=&q=&sort=&from=&count= ----
+export interface QueuePage {
+  rows: Queue[];
+  matched: number;
+  total: number;
+  ready: number;
+  unacked: number;
+}
+export interface Listed<T> {
+  rows: T[];
+  matched: number;
+  total: number;
 }
 
 // ---- GET /api/v1/ports, live state channel "doors" (key: name) ----
@@ -441,7 +482,7 @@ export interface Snippet {
 }
 
 // ---- live feed: WebSocket GET /api/v1/live, JSON text frames ----
-export type Channel =
+export type LiveChannel =
   | "overview"
   | "services"
   | "map"
@@ -458,7 +499,7 @@ export type ClientFrame =
   | {
       op: "subscribe";
       id: number;
-      channel: Channel;
+      channel: LiveChannel;
       query?: string;
       service?: string;
       instance?: string;

@@ -2,7 +2,7 @@
 
 import { useEffect, useMemo, useSyncExternalStore } from "react";
 import type {
-  Channel,
+  LiveChannel,
   Connection,
   Exchange,
   MapEdge,
@@ -23,7 +23,7 @@ export function useStore<T>(store: { get: () => T; subscribe: (listener: () => v
 }
 
 /** A state channel's map. It changes once a second at most, and not at all while paused. */
-export function useChannel<T>(channel: Channel, spec?: Omit<Spec, "channel">): StateView<T> {
+export function useChannel<T>(channel: LiveChannel, spec?: Omit<Spec, "channel">): StateView<T> {
   const key = JSON.stringify(spec ?? {});
   // biome-ignore lint/correctness/useExhaustiveDependencies: the specification is compared by value
   const source = useMemo(() => feed.state<T>({ channel, ...spec }), [channel, key]);
@@ -48,7 +48,7 @@ export interface Listed<T> {
   list: T[];
   ready: boolean;
 }
-function useList<T extends { name: string; space: string }>(channel: Channel, space: string | null): Listed<T> {
+function useList<T extends { name: string; space: string }>(channel: LiveChannel, space: string | null): Listed<T> {
   const { values, ready } = useChannel<T>(channel);
   const list = useMemo(() => {
     const all = [...values.values()];

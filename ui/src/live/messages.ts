@@ -1,10 +1,10 @@
 // What the page and the worker that owns the live socket say to each other.
 
-import type { Channel, Micros, Problem } from "../api/types";
+import type { LiveChannel, Micros, Problem } from "../api/types";
 import type { Entry } from "./ring";
 
 export interface Spec {
-  channel: Channel;
+  channel: LiveChannel;
   query?: string | undefined;
   service?: string | undefined;
   instance?: string | undefined;
