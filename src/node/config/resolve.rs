@@ -83,7 +83,12 @@ pub fn resolve(inputs: &Inputs) -> Result<Resolved, Vec<Problem>> {
     let config = build(inputs, &values, &mut problems);
     check_filter(&values, &mut problems);
     if problems.is_empty() {
-        Ok(Resolved { warnings: warnings(&config), config, services: wanted.services, definitions: wanted.definitions })
+        Ok(Resolved {
+            warnings: warnings(&config, &inputs.place),
+            config,
+            services: wanted.services,
+            definitions: wanted.definitions,
+        })
     } else {
         Err(problems)
     }
@@ -398,16 +403,20 @@ fn check_filter(values: &Values, problems: &mut Vec<Problem>) {
     }
 }
 
-fn warnings(config: &Config) -> Vec<String> {
-    let mut warnings = Vec::new();
-    if !config.bind.is_loopback() && config.access.mode == AccessMode::Dev {
-        warnings.push(
-            "bind reaches beyond this machine with auth = \"dev\": other machines need the token for the dashboard, but the gateway \
-             answers everybody. Set auth = \"required\" or bind = \"localhost\" if that is not meant."
-                .to_owned(),
-        );
+fn warnings(config: &Config, place: &Place) -> Vec<String> {
+    if config.bind.is_loopback() || config.access.mode == AccessMode::Required {
+        return Vec::new();
     }
-    warnings
+    // In a container the bind must be wide; who gets in is decided by how the ports are published.
+    let text = if place.in_image {
+        "in a container with auth = \"dev\": who comes through ports that the host publishes may count as this machine, so publish them on \
+         127.0.0.1 (-p 127.0.0.1:15000:15000). Other containers need the token for the dashboard and AMQP, but the gateway and OpenTelemetry \
+         are open to them. Set REACTOR_AUTH_MODE=required to publish more widely."
+    } else {
+        "bind reaches beyond this machine with auth = \"dev\": other machines need the token for the dashboard and AMQP, but the gateway \
+         and OpenTelemetry are open to them. Set auth = \"required\" or bind = \"localhost\" if that is not meant."
+    };
+    vec![text.to_owned()]
 }
 
 #[cfg(test)]
@@ -494,6 +503,14 @@ mod tests {
         assert_eq!(warnings("bind = \"all\""), 1);
         assert_eq!(warnings("bind = \"all\"\nauth = \"required\""), 0);
         assert_eq!(warnings("bind = [\"127.0.0.1\"]"), 0);
+    }
+
+    #[test]
+    fn in_the_image_the_warning_is_about_published_ports() {
+        let place = Place { in_image: true, ..Place::default() };
+        let inputs = Inputs { place, ..inputs("bind = \"all\"", &[], Flags::default()) };
+        let warnings = resolve(&inputs).expect("fine").warnings;
+        assert!(warnings.len() == 1 && warnings[0].contains("-p 127.0.0.1:"), "{warnings:?}");
     }
 
     #[test]
