@@ -138,7 +138,9 @@ pub async fn reap_orphans() {
     let mut look = tokio::time::interval(std::time::Duration::from_secs(1));
     loop {
         look.tick().await;
-        let now: Vec<u32> = platform::zombies_of_init(&platform::process_table()).collect();
+        // Outside the async threads: a large table takes milliseconds.
+        let Ok(table) = tokio::task::spawn_blocking(platform::process_table).await else { continue };
+        let now: Vec<u32> = platform::zombies_of_init(&table).collect();
         for zombie in now.iter().filter(|pid| seen.contains(pid)) {
             platform::reap(*zombie);
         }
