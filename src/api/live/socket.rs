@@ -132,10 +132,14 @@ impl Feed {
             self.session.unsubscribe(wish.id);
             return self.consoles.subscribe(&wish, &self.context.sources);
         }
+        let channel = wish.channel;
         self.session.subscribe(wish).map_err(|error| match error {
             SubscribeError::Query(error) => Problem::invalid(error.what).next(error.next).at(error.position),
             SubscribeError::Refused(refusal) => refusal.into(),
-        })
+        })?;
+        // Nobody made the values while nobody watched: the first delta must be whole all the same.
+        self.context.sources.fill(channel);
+        Ok(())
     }
 
     async fn refuse(&mut self, id: u64, problem: Problem) -> Flow {

@@ -1,4 +1,4 @@
-//! The state channels of the live feed: once a second, everything that has a last value, keyed as `types.ts` says.
+//! The state channels of the live feed: once a second, everything that has a last value and is watched, keyed as `types.ts` says.
 
 use super::board::Key;
 use super::{Sources, broker, doors, overview, services};
@@ -15,24 +15,39 @@ use std::sync::Arc;
 type Values = BTreeMap<Arc<str>, Arc<RawValue>>;
 
 impl Sources {
-    /// One beat of the sampler: rates are taken, telemetry gets its exact counts, and every state channel its values.
+    /// One beat of the sampler: rates are taken, telemetry gets its exact counts, and every state channel that somebody watches its
+    /// values.
     pub fn beat(&self) {
         self.board.look(self, self.clock.now());
         let services = services(self);
         self.telemetry.sample(self.traffic(&services));
         let live = self.telemetry.live();
+        for channel in Channel::STATES.into_iter().filter(|channel| live.is_watched(*channel)) {
+            live.replace(channel, self.values(channel, &services));
+        }
+    }
+
+    /// Gives a state channel its values now, for a subscriber that should not wait for the next beat.
+    pub fn fill(&self, channel: Channel) {
+        let live = self.telemetry.live();
+        if channel.is_state() && live.is_blank(channel) {
+            live.replace(channel, self.values(channel, &services(self)));
+        }
+    }
+
+    fn values(&self, channel: Channel, services: &[super::Service]) -> Values {
         let named = |space: &str, name: &str| format!("{space} {name}");
-        live.replace(Channel::Services, services.iter().map(|s| value(named(&s.space, &s.name), s)).collect());
-        let queues = broker::queues(self);
-        live.replace(Channel::Queues, queues.iter().map(|q| value(named(&q.space, &q.name), q)).collect());
-        let exchanges = broker::exchanges(self);
-        live.replace(Channel::Exchanges, exchanges.iter().map(|e| value(named(&e.space, &e.name), e)).collect());
-        let connections = broker::connections(self);
-        live.replace(Channel::Connections, connections.iter().map(|c| value(c.id.to_string(), c)).collect());
-        live.replace(Channel::Doors, doors(self).iter().map(|door| value(door.name.to_owned(), door)).collect());
-        live.replace(Channel::Overview, fields(&overview(self, &services)));
-        live.replace(Channel::Map, map(&self.telemetry.map()));
-        live.replace(Channel::Tape, tape(&self.telemetry.tape(None, None)));
+        match channel {
+            Channel::Services => services.iter().map(|s| value(named(&s.space, &s.name), s)).collect(),
+            Channel::Queues => broker::queues(self).iter().map(|q| value(named(&q.space, &q.name), q)).collect(),
+            Channel::Exchanges => broker::exchanges(self).iter().map(|e| value(named(&e.space, &e.name), e)).collect(),
+            Channel::Connections => broker::connections(self).iter().map(|c| value(c.id.to_string(), c)).collect(),
+            Channel::Doors => doors(self).iter().map(|door| value(door.name.to_owned(), door)).collect(),
+            Channel::Overview => fields(&overview(self, services)),
+            Channel::Map => map(&self.telemetry.map()),
+            Channel::Tape => tape(&self.telemetry.tape(None, None)),
+            Channel::Logs | Channel::Traces | Channel::Happenings | Channel::Console => Values::new(),
+        }
     }
 
     fn traffic(&self, services: &[super::Service]) -> TrafficSample {

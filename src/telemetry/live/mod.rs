@@ -4,7 +4,7 @@
 //! the last one was acknowledged, so a frozen tab costs nothing and what it missed is counted exactly.
 //!
 //! ```text
-//!   set / remove ──▶ state maps: last value of each key, with the version of its last change
+//!   set / remove ──▶ state maps: last value of each key, with the version of its last change; kept while somebody watches
 //!   store, rings ──▶ streams: rows with sequence numbers, read from a position by a tail
 //!
 //!   session.subscribe(…)   then, whenever session.ready() resolves:  while let Some(delta) = session.poll(now) { send }
@@ -54,9 +54,20 @@ pub enum Channel {
 const CHANNELS: usize = 12;
 
 impl Channel {
-    /// Whether it is a last-value map; the others are streams of rows.
+    /// Those that are last-value maps; the others are streams of rows.
+    pub const STATES: [Channel; 8] = [
+        Channel::Overview,
+        Channel::Services,
+        Channel::Map,
+        Channel::Tape,
+        Channel::Queues,
+        Channel::Exchanges,
+        Channel::Connections,
+        Channel::Doors,
+    ];
+
     pub fn is_state(self) -> bool {
-        !matches!(self, Channel::Logs | Channel::Traces | Channel::Happenings | Channel::Console)
+        Self::STATES.contains(&self)
     }
 }
 
@@ -173,6 +184,16 @@ impl Live {
         self.touch_if(channel, changed);
     }
 
+    /// Whether anybody follows the channel. Values of a state channel that nobody watches need not be made.
+    pub fn is_watched(&self, channel: Channel) -> bool {
+        self.states().get(&channel).is_some_and(StateMap::is_watched)
+    }
+
+    /// Whether the channel has no values yet since somebody began to watch it: who subscribes has it filled first.
+    pub fn is_blank(&self, channel: Channel) -> bool {
+        self.states().get(&channel).is_none_or(StateMap::is_blank)
+    }
+
     /// Makes a stream available; its owner calls [`Live::touch`] when there are new rows.
     pub fn register(&self, channel: Channel, stream: Arc<dyn Stream>) {
         self.streams.write().unwrap_or_else(PoisonError::into_inner).insert(channel, stream);
@@ -186,6 +207,12 @@ impl Live {
 
     pub fn session(self: &Arc<Self>) -> Session {
         Session::new(self.clone())
+    }
+
+    /// Counts a watcher until it is dropped; with the last one the values go.
+    fn watch(self: &Arc<Self>, channel: Channel) -> Watch {
+        self.states().entry(channel).or_default().watch();
+        Watch { live: self.clone(), channel }
     }
 
     fn touch_if(&self, channel: Channel, changed: bool) {
@@ -208,5 +235,17 @@ impl Live {
             Some(stream) => stream.open(wish),
             None => Err(SubscribeError::Refused(Refusal::new(RefusalKind::NotFound, "this channel has no rows in this process"))),
         }
+    }
+}
+
+/// One subscription's interest in a state channel.
+struct Watch {
+    live: Arc<Live>,
+    channel: Channel,
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.live.states().entry(self.channel).or_default().unwatch();
     }
 }

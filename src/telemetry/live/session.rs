@@ -4,7 +4,7 @@
 //!   idle ── something new, and not before its time ──▶ awaiting ack ── ack ──▶ idle
 //! ```
 
-use super::{Batch, Channel, DELTA_BYTES_MAX, Delta, Live, ROWS_PER_DELTA_MAX, Subscribe, SubscribeError, Tail};
+use super::{Batch, Channel, DELTA_BYTES_MAX, Delta, Live, ROWS_PER_DELTA_MAX, Subscribe, SubscribeError, Tail, Watch};
 use crate::kernel::Instant;
 use crate::model::refusal::{Refusal, RefusalKind};
 use std::sync::Arc;
@@ -36,7 +36,7 @@ struct Subscription {
 }
 
 enum Kind {
-    State { cursor: Option<u64>, space: Option<String> },
+    State { cursor: Option<u64>, space: Option<String>, _watch: Watch },
     Stream(Box<dyn Tail>),
 }
 
@@ -54,7 +54,7 @@ impl Session {
             return Err(SubscribeError::Refused(refusal.hint("Unsubscribe from some first")));
         }
         let kind = if wish.channel.is_state() {
-            Kind::State { cursor: wish.cursor, space: wish.space.clone() }
+            Kind::State { cursor: wish.cursor, space: wish.space.clone(), _watch: self.live.watch(wish.channel) }
         } else {
             Kind::Stream(self.live.open(&wish)?)
         };
@@ -123,7 +123,7 @@ impl Subscription {
         let version = live.version(self.channel);
         let is_first = self.seen.replace(version).is_none();
         match &mut self.kind {
-            Kind::State { cursor, space } => {
+            Kind::State { cursor, space, .. } => {
                 let prefix = space.as_ref().map(|space| format!("{space} "));
                 let wanted = |key: &str| prefix.as_ref().is_none_or(|prefix| key.starts_with(prefix));
                 let changes = live.states().entry(self.channel).or_default().since(*cursor, &wanted);

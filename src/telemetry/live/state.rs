@@ -14,6 +14,9 @@ pub struct StateMap {
     gone: BTreeMap<Arc<str>, u64>,
     /// The newest removal that is no longer remembered.
     forgotten: u64,
+    watchers: usize,
+    /// All values were set since the first of the watchers came.
+    filled: bool,
 }
 
 pub struct Changes {
@@ -24,6 +27,28 @@ pub struct Changes {
 }
 
 impl StateMap {
+    pub fn is_watched(&self) -> bool {
+        self.watchers > 0
+    }
+
+    pub fn is_blank(&self) -> bool {
+        !self.filled
+    }
+
+    pub fn watch(&mut self) {
+        self.watchers += 1;
+    }
+
+    /// When the last watcher leaves the values go, and with them what a later reader could be told as a difference.
+    pub fn unwatch(&mut self) {
+        self.watchers -= 1;
+        if self.watchers == 0 {
+            self.version += 1;
+            let (version, forgotten) = (self.version, self.version);
+            *self = StateMap { version, forgotten, ..StateMap::default() };
+        }
+    }
+
     /// Whether anything changed.
     pub fn set(&mut self, key: &str, value: Arc<RawValue>) -> bool {
         if self.values.get(key).is_some_and(|(_, known)| known.get() == value.get()) {
@@ -61,6 +86,7 @@ impl StateMap {
         for (key, value) in values {
             self.set(&key, value);
         }
+        self.filled = true;
         self.version != before
     }
 
@@ -95,6 +121,25 @@ mod tests {
         assert!(!map.set("a", json(1)));
         assert!(map.set("a", json(2)));
         assert!(!map.remove("b"));
+    }
+
+    #[test]
+    fn the_values_go_with_the_last_watcher_and_a_later_reader_gets_everything() {
+        let mut map = StateMap::default();
+        map.watch();
+        map.watch();
+        assert!(map.is_blank());
+        map.replace([("a".into(), json(1)), ("b".into(), json(1))].into());
+        assert!(!map.is_blank());
+        let seen = map.since(None, &|_| true).version;
+        map.unwatch();
+        assert!(map.is_watched() && map.values.len() == 2);
+        map.unwatch();
+        assert!(!map.is_watched() && map.is_blank() && map.values.is_empty());
+        map.watch();
+        map.replace([("a".into(), json(1))].into());
+        let changes = map.since(Some(seen), &|_| true);
+        assert!(changes.full && changes.set.len() == 1, "`b` went unseen");
     }
 
     #[test]
