@@ -1,13 +1,15 @@
 //! What needs memory between two looks: rates from counters, colours that hold still, colour slots, services that have left.
 //!
 //! The node's sampler calls [`Board::look`] once a second; every reader gets the [`Rates`] of the last look. Counters only grow, so
-//! a rate is a difference; a thing that was not there at the last look has no rate yet.
+//! a rate is a difference to the last look, or to nothing. What never did anything is not listed.
+//!
+//! Connections are many and rarely looked at: their rates are made when somebody asks, as the difference to the last time.
 
 use super::Sources;
 use crate::broker::view::{ConnectionView, ExchangeView, QueueView};
 use crate::broker::{ConnectionId, Waits};
-use crate::kernel::Instant;
 use crate::kernel::platform;
+use crate::kernel::{Clock, Instant};
 use crate::telemetry::view::Tone;
 use arc_swap::ArcSwap;
 use std::collections::HashMap;
@@ -25,6 +27,10 @@ const TONE_CLEARS: Duration = Duration::from_secs(30);
 /// A queue that only grew for this long, or a message unacked for this long, is worth a look.
 const QUEUE_GROWS: Duration = Duration::from_secs(30);
 const UNACKED_LONG: Duration = Duration::from_secs(30);
+/// Connections' rates are differences over at least this long.
+const CONNECTION_WINDOW_MIN: Duration = Duration::from_millis(900);
+/// Nobody asked for connections for this long: what was remembered of them goes.
+const CONNECTIONS_KEPT: Duration = Duration::from_secs(30);
 /// The gateway's colour slot; services get the following ones in order of first sight.
 pub const GATEWAY_SLOT: u16 = 1;
 
@@ -32,7 +38,6 @@ pub const GATEWAY_SLOT: u16 = 1;
 pub struct Rates {
     pub queues: HashMap<Key, QueueRate>,
     pub exchanges: HashMap<Key, InOut>,
-    pub connections: HashMap<ConnectionId, InOut>,
     /// In cores: 1.0 is one core busy.
     pub cpu_share: f64,
     pub memory_bytes: u64,
@@ -58,6 +63,7 @@ pub struct QueueRate {
 pub struct Board {
     current: ArcSwap<Rates>,
     memory: Mutex<Memory>,
+    connections: Mutex<Connections>,
     known: Mutex<Known>,
 }
 
@@ -67,7 +73,20 @@ struct Memory {
     cpu: Duration,
     queues: HashMap<Key, QueueMemory>,
     exchanges: HashMap<Key, [u64; 2]>,
-    connections: HashMap<ConnectionId, [u64; 2]>,
+}
+
+/// Connections as they were when somebody last asked.
+#[derive(Debug, Default)]
+struct Connections {
+    asked: Option<Instant>,
+    seen: HashMap<ConnectionId, Seen>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    at: Instant,
+    counts: [u64; 2],
+    rate: InOut,
 }
 
 #[derive(Clone, Debug)]
@@ -110,15 +129,20 @@ impl Board {
         let queues = vhosts.iter().flat_map(|vhost| vhost.queues());
         (rates.queues, memory.queues) = look_at_queues(queues, &memory.queues, passed, now);
         let exchanges = vhosts.iter().flat_map(|vhost| vhost.exchanges().into_iter().chain([vhost.default_exchange()]));
-        (rates.exchanges, memory.exchanges) = look_at(exchanges.map(exchange_counts), &memory.exchanges, passed);
-        let connections = sources.broker.connections().into_iter();
-        (rates.connections, memory.connections) = look_at(connections.map(connection_counts), &memory.connections, passed);
+        (rates.exchanges, memory.exchanges) = look_at_exchanges(exchanges, &memory.exchanges, passed);
         let usage = platform::own_usage();
         rates.cpu_share = usage.cpu.saturating_sub(memory.cpu).as_secs_f64() / passed.as_secs_f64();
         rates.memory_bytes = usage.memory_bytes;
         memory.cpu = usage.cpu;
         drop(memory);
         self.current.store(Arc::new(rates));
+        self.connections.lock().unwrap_or_else(PoisonError::into_inner).forget(now);
+    }
+
+    /// Bytes per second of these connections, in their order: since somebody last asked, or since they began.
+    pub fn connection_rates(&self, connections: &[ConnectionView], clock: &Clock) -> Vec<InOut> {
+        let mut memory = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
+        memory.look(connections, clock.now(), clock.unix_nanos())
     }
 
     /// The service's colour slot, the same for as long as the process runs.
@@ -163,28 +187,50 @@ impl Memory {
     }
 }
 
-fn exchange_counts(exchange: ExchangeView) -> (Key, [u64; 2]) {
-    ((exchange.space, exchange.name), [exchange.published, exchange.routed])
+impl Connections {
+    fn look(&mut self, connections: &[ConnectionView], now: Instant, now_ns: u64) -> Vec<InOut> {
+        let seen = |view: &ConnectionView| {
+            let counts = [view.in_bytes, view.out_bytes];
+            let rated = |old: [u64; 2], passed: Duration| Seen { at: now, counts, rate: InOut::between(old, counts, passed) };
+            match self.seen.get(&view.id) {
+                Some(before) if now.since(before.at) < CONNECTION_WINDOW_MIN => *before,
+                Some(before) => rated(before.counts, now.since(before.at)),
+                None => rated([0; 2], Duration::from_nanos(now_ns.saturating_sub(view.since_ns)).max(Duration::from_secs(1))),
+            }
+        };
+        self.seen = connections.iter().map(|view| (view.id, seen(view))).collect();
+        self.asked = Some(now);
+        connections.iter().map(|view| self.seen[&view.id].rate).collect()
+    }
+
+    fn forget(&mut self, now: Instant) {
+        if self.asked.is_some_and(|asked| now.since(asked) >= CONNECTIONS_KEPT) {
+            *self = Connections::default();
+        }
+    }
 }
 
-fn connection_counts(connection: ConnectionView) -> (ConnectionId, [u64; 2]) {
-    (connection.id, [connection.in_bytes, connection.out_bytes])
+impl InOut {
+    fn between(old: [u64; 2], new: [u64; 2], passed: Duration) -> Self {
+        InOut { in_rate: rate(old[0], new[0], passed), out_rate: rate(old[1], new[1], passed) }
+    }
 }
 
-type Looked<K, R, M> = (HashMap<K, R>, HashMap<K, M>);
+type Looked<R, M> = (HashMap<Key, R>, HashMap<Key, M>);
 
-fn look_at<K: Clone + Eq + std::hash::Hash>(
-    now: impl Iterator<Item = (K, [u64; 2])>,
-    before: &HashMap<K, [u64; 2]>,
+fn look_at_exchanges(
+    now: impl Iterator<Item = ExchangeView>,
+    before: &HashMap<Key, [u64; 2]>,
     passed: Duration,
-) -> Looked<K, InOut, [u64; 2]> {
+) -> Looked<InOut, [u64; 2]> {
     let (mut rates, mut memory) = (HashMap::new(), HashMap::new());
-    for (key, counts) in now {
-        let rate = before.get(&key).map_or_else(InOut::default, |old| InOut {
-            in_rate: rate(old[0], counts[0], passed),
-            out_rate: rate(old[1], counts[1], passed),
-        });
-        rates.insert(key.clone(), rate);
+    for exchange in now.filter(|exchange| exchange.published > 0) {
+        let counts = [exchange.published, exchange.routed];
+        let key = (exchange.space, exchange.name);
+        let old = before.get(&key).copied().unwrap_or_default();
+        if old != counts {
+            rates.insert(key.clone(), InOut::between(old, counts, passed));
+        }
         memory.insert(key, counts);
     }
     (rates, memory)
@@ -195,27 +241,40 @@ fn look_at_queues(
     before: &HashMap<Key, QueueMemory>,
     passed: Duration,
     now: Instant,
-) -> Looked<Key, QueueRate, QueueMemory> {
+) -> Looked<QueueRate, QueueMemory> {
     let (mut rates, mut memory) = (HashMap::new(), HashMap::new());
-    for queue in now_there {
+    let blank = QueueMemory::blank(now);
+    for queue in now_there.filter(has_been_used) {
         let counts = [queue.counts.published, queue.counts.delivered, queue.counts.acked];
-        let key = (queue.space.clone(), queue.name.clone());
-        let old = before.get(&key);
-        let grows_since = old.filter(|old| queue.ready > old.ready).map_or(now, |old| old.grows_since);
+        let key = (queue.space, queue.name);
+        let old = before.get(&key).unwrap_or(&blank);
+        let grows_since = if queue.ready > old.ready { old.grows_since } else { now };
         let worrying = now.since(grows_since) >= QUEUE_GROWS || queue.oldest_unacked.is_some_and(|age| age >= UNACKED_LONG);
         let wanted = if worrying { Tone::Warn } else { Tone::Normal };
-        let tone = old.map_or_else(|| HeldTone::new(now), |old| old.tone).next(wanted, now);
-        let rated = old.map_or_else(QueueRate::default, |old| QueueRate {
+        let tone = old.tone.next(wanted, now);
+        let rated = QueueRate {
             in_rate: rate(old.counts[0], counts[0], passed),
             out_rate: rate(old.counts[1], counts[1], passed),
             ack_rate: rate(old.counts[2], counts[2], passed),
             wait_p95_ns: queue.waits.quantile_since(&old.waits, 0.95).map(super::json::nanos),
             tone: tone.shown,
-        });
-        rates.insert(key.clone(), rated);
+        };
+        if rated != QueueRate::default() {
+            rates.insert(key.clone(), rated);
+        }
         memory.insert(key, QueueMemory { counts, waits: queue.waits, ready: queue.ready, grows_since, tone });
     }
     (rates, memory)
+}
+
+fn has_been_used(queue: &QueueView) -> bool {
+    queue.counts.published + queue.ready + queue.unacked > 0
+}
+
+impl QueueMemory {
+    fn blank(now: Instant) -> Self {
+        QueueMemory { counts: [0; 3], waits: Waits::default(), ready: 0, grows_since: now, tone: HeldTone::new(now) }
+    }
 }
 
 /// Per second. A counter that went back belongs to a thing that was made anew.
@@ -285,6 +344,40 @@ mod tests {
         assert!(board.departed(&[(key.clone(), here.clone())]).is_empty());
         assert_eq!(board.departed(&[]).len(), 1);
         assert!(board.departed(&[(key, here)]).is_empty());
+    }
+
+    fn connection(id: u64, in_bytes: u64, since_ns: u64) -> ConnectionView {
+        ConnectionView {
+            id: ConnectionId(id),
+            name: "c".into(),
+            space: "/".into(),
+            user: "guest".into(),
+            peer: "127.0.0.1:1".into(),
+            protocol: "AMQP 0-9-1",
+            client: "".into(),
+            client_properties: Default::default(),
+            services: Vec::new(),
+            channels: 1,
+            consumers: 0,
+            in_bytes,
+            out_bytes: 0,
+            since_ns,
+            blocked: false,
+        }
+    }
+
+    #[test]
+    fn a_connections_rate_is_that_since_somebody_last_asked() {
+        let mut memory = Connections::default();
+        let mut look = |seconds: u64, views: &[ConnectionView]| -> Vec<f64> {
+            memory.look(views, at(seconds), seconds * 1_000_000_000).iter().map(|rate| rate.in_rate).collect()
+        };
+        assert_eq!(look(10, &[connection(1, 500, 0)]), [50.0], "since it began");
+        assert_eq!(look(10, &[connection(1, 900, 0), connection(2, 0, 10_000_000_000)]), [50.0, 0.0], "too soon for another");
+        assert_eq!(look(12, &[connection(2, 80, 10_000_000_000), connection(1, 900, 0)]), [40.0, 200.0]);
+        assert_eq!(look(13, &[connection(1, 900, 0)]), [0.0]);
+        memory.forget(at(13) + CONNECTIONS_KEPT);
+        assert!(memory.seen.is_empty());
     }
 
     #[test]

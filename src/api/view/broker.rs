@@ -1,7 +1,7 @@
 //! What exists in the broker: queues, exchanges, bindings, consumers, connections, messages.
 
 use super::Sources;
-use super::board::Rates;
+use super::board::{InOut, Rates};
 use super::json;
 use crate::broker::ConnectionId;
 use crate::broker::view as from;
@@ -247,11 +247,13 @@ pub fn exchange(sources: &Sources, space: &str, name: &str) -> Option<ExchangeDe
 
 /// One connection with its channels and consumers; `None` if it is gone.
 pub fn connection(sources: &Sources, id: u64) -> Option<ConnectionDetail> {
-    let view = sources.broker.connections().into_iter().find(|connection| connection.id.0 == id)?;
+    let views = sources.broker.connections();
+    let rates = sources.board.connection_rates(&views, &sources.clock);
+    let (view, rate) = views.into_iter().zip(rates).find(|(view, _)| view.id.0 == id)?;
     let client_properties = json::table(&view.client_properties);
     let consumers = sources.broker.vhost(&view.space).map(|vhost| vhost.consumers()).unwrap_or_default();
     Some(ConnectionDetail {
-        connection: shape_connection(view, &sources.board.rates()),
+        connection: shape_connection(view, rate),
         client_properties,
         channel_list: channels(sources).into_iter().filter(|channel| channel.connection_id == id).collect(),
         consumer_list: consumers.into_iter().filter(|found| found.connection.0 == id).map(consumer).collect(),
@@ -280,12 +282,12 @@ pub fn channels(sources: &Sources) -> Vec<Channel> {
 }
 
 pub fn connections(sources: &Sources) -> Vec<Connection> {
-    let rates = sources.board.rates();
-    sources.broker.connections().into_iter().map(|view| shape_connection(view, &rates)).collect()
+    let views = sources.broker.connections();
+    let rates = sources.board.connection_rates(&views, &sources.clock);
+    views.into_iter().zip(rates).map(|(view, rate)| shape_connection(view, rate)).collect()
 }
 
-fn shape_connection(view: from::ConnectionView, rates: &Rates) -> Connection {
-    let rate = rates.connections.get(&view.id).copied().unwrap_or_default();
+fn shape_connection(view: from::ConnectionView, rate: InOut) -> Connection {
     Connection {
         id: view.id.0,
         name: view.name,
