@@ -7,6 +7,7 @@ use super::shared::Shared;
 use super::vhost::Vhost;
 use super::view::{ChannelView, ConnectionView, ConsumerView, Totals};
 use crate::kernel::Clock;
+use crate::kernel::stats::Gauge;
 use crate::model::topology::DEFAULT_SPACE;
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -44,10 +45,13 @@ impl Broker {
         self.vhosts.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
     }
 
-    /// Expires what is due and takes buffers from connections at rest. To be called about once a second.
+    /// Expires what is due and takes grown buffers from connections at rest. To be called about once a second.
     pub fn tick(&self) {
         self.vhosts().iter().for_each(|vhost| vhost.tick());
-        self.links().iter().for_each(|link| link.rest());
+        let heavy = std::mem::take(&mut *self.shared.heavy());
+        let busy = heavy.into_iter().filter(|link| link.upgrade().is_some_and(|link| !link.rest()));
+        let busy: Vec<_> = busy.collect();
+        self.shared.heavy().extend(busy);
     }
 
     pub(super) fn links(&self) -> Vec<Arc<Link>> {
@@ -112,20 +116,14 @@ impl Broker {
     pub fn totals(&self) -> Totals {
         let counts = &self.shared.counts;
         let vhosts = self.vhosts();
-        let links = self.links();
-        let (mut channels, mut consumers) = (0, 0);
-        for link in &links {
-            let outbox = link.outbox();
-            channels += outbox.channels.iter().count() as u64;
-            consumers += outbox.channels.iter().map(|(_, lane)| lane.consumers.len() as u64).sum::<u64>();
-        }
+        let level = |gauge: &Gauge| u64::try_from(gauge.get()).unwrap_or(0);
         Totals {
             spaces: vhosts.len() as u64,
             queues: vhosts.iter().map(|vhost| vhost.queue_count() as u64).sum(),
             exchanges: vhosts.iter().map(|vhost| vhost.topology().exchanges.len() as u64).sum(),
-            connections: links.len() as u64,
-            channels,
-            consumers,
+            connections: self.shared.links().len() as u64,
+            channels: level(&counts.channels),
+            consumers: level(&counts.consumers),
             published: counts.published.get(),
             confirmed: counts.confirmed.get(),
             delivered: counts.delivered.get(),

@@ -21,6 +21,8 @@ pub(super) struct Effects {
     /// Change of the bytes held in queues.
     pub memory: i64,
     pub delivered: u64,
+    /// Change of the number of consumers.
+    pub consumers: i64,
     /// The longest ready list met, in bytes.
     pub backlog_max: u64,
     pub spans: Vec<Span>,
@@ -54,6 +56,7 @@ impl Effects {
             now,
             memory: 0,
             delivered: 0,
+            consumers: 0,
             backlog_max: 0,
             spans: Vec::new(),
             own: None,
@@ -101,6 +104,9 @@ impl Effects {
         shared.book(self.memory);
         if self.delivered > 0 {
             shared.counts.delivered.add(self.delivered);
+        }
+        if self.consumers != 0 {
+            shared.counts.consumers.add(self.consumers);
         }
         for (call, notice) in self.notices.drain(..) {
             call.notice(notice);

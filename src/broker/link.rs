@@ -103,7 +103,7 @@ impl ConnectionInfo {
 pub trait Socket: Send + Sync {
     /// Writes what can be written without waiting. If something is left, or somebody else is writing, signals the owner.
     fn write_now(&self, link: &Arc<Link>);
-    /// Gives its buffer back if nothing is being written.
+    /// Frees its buffers if nothing is being written.
     fn rest(&self);
 }
 
@@ -130,7 +130,8 @@ pub struct Link {
     resource: RwLock<Arc<Resource>>,
     pub(super) in_bytes: AtomicU64,
     pub(super) out_bytes: AtomicU64,
-    /// `out_bytes` at the last tick.
+    /// Holds buffers too large for the pool, and `out_bytes` at the last tick: see [`Link::rest`].
+    is_heavy: AtomicBool,
     sent_before: AtomicU64,
     /// Open deliveries that are part of a recorded trace.
     pub(super) traced: AtomicU32,
@@ -165,6 +166,7 @@ impl Link {
             resource: RwLock::new(Arc::new(resource)),
             in_bytes: AtomicU64::new(0),
             out_bytes: AtomicU64::new(0),
+            is_heavy: AtomicBool::new(false),
             sent_before: AtomicU64::new(0),
             traced: AtomicU32::new(0),
             blocked: AtomicBool::new(false),
@@ -212,22 +214,32 @@ impl Link {
         true
     }
 
-    /// Gives buffers back if nothing was sent since the last time.
-    pub(super) fn rest(&self) {
+    /// The door keeps a buffer that grew with what is sent here; the broker's tick frees it once that ends.
+    pub fn grew(self: &Arc<Self>) {
+        if !self.is_heavy.swap(true, Ordering::Relaxed) {
+            self.shared.heavy().push(Arc::downgrade(self));
+        }
+    }
+
+    /// Frees grown buffers if nothing was sent since the last time. False as long as they are in use.
+    pub(super) fn rest(&self) -> bool {
         let sent = self.out_bytes.load(Ordering::Relaxed);
         if self.sent_before.swap(sent, Ordering::Relaxed) != sent {
-            return;
+            return false;
         }
         {
             let mut outbox = self.outbox();
-            if outbox.frames.len() == 0 && outbox.frames.bytes.capacity() > 0 {
-                pool::give(std::mem::take(&mut outbox.frames.bytes));
-                outbox.frames.large = Vec::new();
+            if outbox.frames.len() > 0 {
+                return false;
             }
+            outbox.frames = Frames::default();
         }
+        // Before the buffer goes: if it is needed again meanwhile, it is told anew.
+        self.is_heavy.store(false, Ordering::Relaxed);
         if let Some(socket) = self.socket.get() {
             socket.rest();
         }
+        true
     }
 
     fn kick(self: &Arc<Self>, stalled: &[Arc<Queue>]) {
@@ -365,6 +377,13 @@ impl Frames {
             self.bytes = pool::take();
         }
         &mut self.bytes
+    }
+
+    /// Gives the byte buffer back if it was not needed after all.
+    pub(super) fn rest(&mut self) {
+        if self.bytes.is_empty() {
+            pool::give(std::mem::take(&mut self.bytes));
+        }
     }
 }
 

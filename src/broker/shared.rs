@@ -2,14 +2,14 @@
 
 use super::config::{Attachments, BrokerConfig, ConnectionId};
 use super::link::Link;
-use crate::kernel::stats::Counter;
+use crate::kernel::stats::{Counter, Gauge};
 use crate::kernel::{Clock, Instant};
 use crate::model::emit;
 use crate::model::happening::{Happening, What};
 use crate::model::space::CLUSTER_NAME_DEFAULT;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use tokio::sync::Notify;
 
 pub(super) struct Shared {
@@ -24,6 +24,8 @@ pub(super) struct Shared {
     alarm_over: Arc<Notify>,
     next_id: AtomicU64,
     links: Mutex<BTreeMap<ConnectionId, Arc<Link>>>,
+    /// Those that hold buffers which grew.
+    heavy: Mutex<Vec<Weak<Link>>>,
     pub counts: Counts,
     last_drop_told_s: AtomicU64,
     pub cluster_name: RwLock<Arc<str>>,
@@ -39,6 +41,8 @@ pub(super) struct Counts {
     pub replies_dropped: Counter,
     pub connections_opened: Counter,
     pub connections_closed: Counter,
+    pub channels: Gauge,
+    pub consumers: Gauge,
 }
 
 impl Shared {
@@ -53,6 +57,7 @@ impl Shared {
             alarm_over: Arc::new(Notify::new()),
             next_id: AtomicU64::new(1),
             links: Mutex::default(),
+            heavy: Mutex::default(),
             counts: Counts::default(),
             last_drop_told_s: AtomicU64::new(0),
             cluster_name: RwLock::new(CLUSTER_NAME_DEFAULT.into()),
@@ -66,6 +71,10 @@ impl Shared {
 
     pub fn links(&self) -> MutexGuard<'_, BTreeMap<ConnectionId, Arc<Link>>> {
         self.links.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn heavy(&self) -> MutexGuard<'_, Vec<Weak<Link>>> {
+        self.heavy.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Books bytes that entered or left queues, and raises or ends the alarm.

@@ -198,16 +198,16 @@ fn broker_config(config: &Config) -> BrokerConfig {
     BrokerConfig { queue_bytes_max: config.limits.queue_bytes_max, infer_parents: config.telemetry.infer_parents }
 }
 
-fn session_config(config: &Config) -> SessionConfig {
+fn session_config(config: &Config) -> Arc<SessionConfig> {
     let limits = &config.limits;
-    SessionConfig {
+    Arc::new(SessionConfig {
         frame_max: limits.amqp_frame_bytes_max,
         channel_max: limits.amqp_channels_max,
         heartbeat: u16::try_from(limits.amqp_heartbeat.as_secs()).unwrap_or(u16::MAX),
         body_bytes_max: limits.message_bytes_max,
         handshake: limits.handshake,
         ..SessionConfig::default()
-    }
+    })
 }
 
 fn gateway_config(config: &Config, access: &Arc<Access>) -> GatewayConfig {

@@ -5,7 +5,7 @@
 
 use super::build::{Drains, Engines};
 use crate::gateway::Scheme;
-use crate::kernel::Clock;
+use crate::kernel::{Clock, Drain};
 use crate::model::config::PortName;
 use crate::model::door::Doors;
 use crate::model::emit;
@@ -45,11 +45,17 @@ impl DoorServer {
 }
 
 impl Serve for DoorServer {
-    fn serve(&self, accepted: Accepted) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+    fn serve(&self, accepted: Accepted) -> Served {
         let visit = Visit { name: self.name, shared: self.shared.clone(), quiet_until_ns: self.quiet_until_ns.clone() };
-        Box::pin(visit.run(accepted))
+        Box::pin(async move {
+            // In two boxes, so that the first is gone while the second runs: a connection at rest holds no more than it needs.
+            let rest = Box::pin(visit.begin(accepted)).await;
+            rest.await;
+        })
     }
 }
+
+type Served = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 struct Visit {
     name: PortName,
@@ -58,36 +64,43 @@ struct Visit {
 }
 
 impl Visit {
-    async fn run(self, accepted: Accepted) {
-        let drain = self.shared.drains.of(self.name);
+    /// Looks what the peer speaks, and says how to go on.
+    async fn begin(self, accepted: Accepted) -> Served {
+        let drain = self.shared.drains.of(self.name).clone();
         let spoke = tokio::select! {
             spoke = peek::protocol(&accepted.stream, self.shared.handshake) => spoke,
-            () = drain.begun() => return,
+            () = drain.begun() => None,
         };
-        // A peer that said nothing within the limit, or left: closed without a word, there is nobody to read it.
-        let Some(spoke) = spoke else { return };
+        match spoke {
+            Some(spoke) => self.go_on(accepted, spoke, drain),
+            // A peer that said nothing within the limit, or left: closed without a word, there is nobody to read it.
+            None => Box::pin(std::future::ready(())),
+        }
+    }
+
+    fn go_on(self, accepted: Accepted, spoke: Sniffed, drain: Drain) -> Served {
+        let engines = self.shared.engines.clone();
         match (self.name, spoke) {
-            (PortName::Amqp | PortName::Bus, Sniffed::Amqp) => amqp::serve(accepted.stream, accepted.peer, self.amqp()).await,
+            (PortName::Amqp | PortName::Bus, Sniffed::Amqp) => amqp::serve(accepted.stream, accepted.peer, self.amqp()),
             // An AMQP server answers garbage with the header it does speak.
             (PortName::Amqp, Sniffed::Garbage) => {
                 self.advise(&accepted, spoke);
-                amqp::serve(accepted.stream, accepted.peer, self.amqp()).await;
+                amqp::serve(accepted.stream, accepted.peer, self.amqp())
             }
-            (PortName::Amqps, Sniffed::Tls) => self.amqps(accepted).await,
+            (PortName::Amqps, Sniffed::Tls) => Box::pin(self.amqps(accepted)),
             (PortName::Http | PortName::Ingress, Sniffed::Http1 | Sniffed::Http2 | Sniffed::Garbage) => {
-                http::serve_gateway(accepted.stream, accepted.peer, Scheme::Http, self.shared.engines.gateway.clone()).await;
+                Box::pin(http::serve_gateway(accepted.stream, accepted.peer, Scheme::Http, engines.gateway.clone()))
             }
-            (PortName::Https, Sniffed::Tls) => self.https(accepted).await,
+            (PortName::Https, Sniffed::Tls) => Box::pin(self.https(accepted)),
             (PortName::Control, Sniffed::Http1 | Sniffed::Http2 | Sniffed::Garbage) => {
-                let router = self.shared.engines.control.clone();
-                crate::api::serve(router, accepted.stream, accepted.peer, drain.clone()).await;
+                Box::pin(crate::api::serve(engines.control.clone(), accepted.stream, accepted.peer, drain))
             }
             (PortName::Bus | PortName::OtlpGrpc | PortName::OtlpHttp, Sniffed::Http1 | Sniffed::Http2) => {
-                self.otlp(accepted).await
+                Box::pin(self.otlp(accepted))
             }
             _ => {
                 let what = self.advise(&accepted, spoke);
-                peek::turn_away(accepted.stream, spoke, &what).await;
+                Box::pin(async move { peek::turn_away(accepted.stream, spoke, &what).await })
             }
         }
     }
@@ -96,14 +109,14 @@ impl Visit {
         self.shared.engines.amqp.clone()
     }
 
-    async fn amqps(&self, accepted: Accepted) {
+    async fn amqps(self, accepted: Accepted) {
         match tls::accept(&self.shared.engines.tls_amqp, accepted.stream, self.shared.handshake).await {
             Ok(stream) => amqp::serve(stream, accepted.peer, self.amqp()).await,
             Err(error) => tracing::debug!(door = self.name.as_str(), peer = %accepted.peer, %error, "TLS handshake failed"),
         }
     }
 
-    async fn https(&self, accepted: Accepted) {
+    async fn https(self, accepted: Accepted) {
         match tls::accept(&self.shared.engines.tls_http, accepted.stream, self.shared.handshake).await {
             Ok(stream) => {
                 http::serve_gateway(stream, accepted.peer, Scheme::Https, self.shared.engines.gateway.clone()).await;
@@ -112,7 +125,7 @@ impl Visit {
         }
     }
 
-    async fn otlp(&self, accepted: Accepted) {
+    async fn otlp(self, accepted: Accepted) {
         let (router, drain) = (self.shared.engines.otlp.clone(), self.shared.drains.bus.clone());
         web::serve_router(accepted.stream, accepted.peer, router, self.shared.handshake, drain).await;
     }

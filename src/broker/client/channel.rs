@@ -35,6 +35,9 @@ pub(super) struct ReplyConsumer {
 
 impl Client {
     pub fn open_channel(&mut self, channel: u16) {
+        if self.channels.get(channel).is_none() {
+            self.vhost.shared.counts.channels.add(1);
+        }
         self.channels.insert(channel, Channel::default());
         self.link.outbox().channels.insert(channel, Lane::default());
     }
@@ -44,6 +47,7 @@ impl Client {
         // An unknown delivery tag cannot matter any more.
         let _ = self.sync();
         let Some(state) = self.channels.remove(channel) else { return };
+        self.vhost.shared.counts.channels.add(-1);
         self.confirm();
         self.stop_replies(state);
         self.leave_queues(channel);
@@ -64,6 +68,7 @@ impl Client {
         let numbers = self.channels.numbers();
         for number in &numbers {
             if let Some(state) = self.channels.remove(*number) {
+                self.vhost.shared.counts.channels.add(-1);
                 self.stop_replies(state);
             }
             self.leave_queues(*number);

@@ -86,6 +86,7 @@ impl Queue {
         let at = state.consumers.partition_point(|other| other.priority >= priority);
         state.consumers.insert(at, consumer);
         state.had_consumer = true;
+        effects.consumers += 1;
         self.consumer_count.store(state.consumers.len() as u32, Ordering::Relaxed);
         self.serve(&mut state, &mut Fresh::none(), effects);
         Ok(())
@@ -96,6 +97,7 @@ impl Queue {
         let mut state = self.state();
         let Some(at) = state.consumers.iter().position(|found| found.id == consumer) else { return false };
         state.consumers.remove(at);
+        effects.consumers -= 1;
         if state.turn > at {
             state.turn -= 1;
         }

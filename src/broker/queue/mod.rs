@@ -224,6 +224,7 @@ impl Queue {
         let (count, bytes) = state.backlog.purge();
         effects.memory -= bytes as i64;
         self.consumer_count.store(0, Ordering::Relaxed);
+        effects.consumers -= state.consumers.len() as i64;
         Ok((count, std::mem::take(&mut state.consumers)))
     }
 }

@@ -88,8 +88,10 @@ impl Queue {
         effects.memory -= freed as i64;
         effects.delivered += u64::from(given);
         link.set_waiting(frames.len());
-        if given > 0 && !std::mem::replace(signalled, true) {
-            effects.wake(link);
+        match given {
+            0 => frames.rest(),
+            _ if std::mem::replace(signalled, true) => {}
+            _ => effects.wake(link),
         }
     }
 

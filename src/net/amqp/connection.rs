@@ -40,14 +40,19 @@ pub(super) struct Connection<S: Transport> {
     log: Option<Box<FrameLog>>,
     /// The session's own frames, on their way into the outbox.
     out: Vec<u8>,
-    guest: Option<Guest>,
+    guest: Option<Box<Guest>>,
     client: Option<Client>,
     /// While it lasts nothing is read.
     hold: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     /// Something waits to be written.
     dirty: bool,
-    timer: Pin<Box<Sleep>>,
-    armed: Option<Instant>,
+    alarm: Option<Alarm>,
+}
+
+/// When the session has something to do. One that went off is dropped: a finished `Sleep` stays ready for ever.
+struct Alarm {
+    due: Instant,
+    sleep: Pin<Box<Sleep>>,
 }
 
 /// What a connection's task woke up for.
@@ -67,7 +72,7 @@ enum Wake {
 /// What an event asks of the session, told once the event has let go of it.
 enum Outcome {
     Done,
-    Admitted(Guest),
+    Admitted(Box<Guest>),
     Refused(Reply),
     Open(String),
     SecretRenewed,
@@ -93,34 +98,33 @@ impl<S: Transport> Connection<S> {
             client: None,
             hold: None,
             dirty: false,
-            timer: Box::pin(tokio::time::sleep(Duration::ZERO)),
-            armed: None,
+            alarm: None,
             context,
         }
     }
 
-    pub async fn run(mut self) {
+    pub async fn run(&mut self) {
         let context = self.context.clone();
-        let (mut begun, mut cut) = (pin!(context.drain.begun()), pin!(context.drain.is_cut()));
+        // First the drain's begin, then its cut.
+        let mut end = pin!(context.drain.begun());
         let mut draining = false;
         while !self.session.is_finished() {
             self.arm();
-            let wake = poll_fn(|cx| {
-                if let Poll::Ready(wake) = self.poll_wake(cx) {
-                    return Poll::Ready(wake);
-                }
-                if !draining && begun.as_mut().poll(cx).is_ready() {
-                    draining = true;
-                    return Poll::Ready(Wake::Drain);
-                }
-                cut.as_mut().poll(cx).map(|()| Wake::Cut)
+            let wake = poll_fn(|cx| match self.poll_wake(cx) {
+                Poll::Pending if draining => end.as_mut().poll(cx).map(|()| Wake::Cut),
+                Poll::Pending => end.as_mut().poll(cx).map(|()| Wake::Drain),
+                ready => ready,
             });
             let over = match wake.await {
                 Wake::Bytes => self.digest(),
                 Wake::HoldOver => self.go_on(),
                 Wake::Time => self.on_time(),
                 Wake::AskedToClose(why) => self.force(&why),
-                Wake::Drain => self.force("reactor is shutting down"),
+                Wake::Drain => {
+                    draining = true;
+                    end.set(context.drain.is_cut());
+                    self.force("reactor is shutting down")
+                }
                 Wake::End => Some("the peer closed the connection"),
                 Wake::Broken => Some("the connection was lost"),
                 Wake::Cut => Some("reactor is shutting down"),
@@ -132,7 +136,7 @@ impl<S: Transport> Connection<S> {
         }
         self.leave("closed");
         // Nobody is left to be held up: give the peer a moment to read the last frames and to close first.
-        let _ = tokio::time::timeout(FAREWELL, self.farewell()).await;
+        let _ = Box::pin(tokio::time::timeout(FAREWELL, self.farewell())).await;
     }
 
     fn link(&self) -> Option<&Arc<Link>> {
@@ -166,9 +170,8 @@ impl<S: Transport> Connection<S> {
         if wake.is_ready() {
             return wake;
         }
-        // A timer that has fired stays ready: without a deadline (no heartbeat, handshake done) it would wake the task for ever.
-        match self.armed {
-            Some(_) => self.timer.as_mut().poll(cx).map(|()| Wake::Time),
+        match &mut self.alarm {
+            Some(alarm) => alarm.sleep.as_mut().poll(cx).map(|()| Wake::Time),
             None => Poll::Pending,
         }
     }
@@ -202,6 +205,8 @@ impl<S: Transport> Connection<S> {
                 if self.buffer.is_empty() {
                     pool::give(std::mem::take(&mut self.buffer));
                 }
+                // The session's longest frame is its first; later ones are short and rare.
+                self.out = Vec::new();
                 Poll::Pending
             }
         }
@@ -345,16 +350,18 @@ impl<S: Transport> Connection<S> {
     }
 
     fn arm(&mut self) {
-        let Some(due) = self.session.poll_timeout() else { return };
-        if self.armed.is_none_or(|armed| due < armed) {
+        let Some(due) = self.session.poll_timeout() else {
+            self.alarm = None;
+            return;
+        };
+        if self.alarm.as_ref().is_none_or(|alarm| due < alarm.due) {
             let wait = due.since(self.context.clock.now());
-            self.timer.set(tokio::time::sleep(wait));
-            self.armed = Some(due);
+            self.alarm = Some(Alarm { due, sleep: Box::pin(tokio::time::sleep(wait)) });
         }
     }
 
     fn on_time(&mut self) -> Option<&'static str> {
-        self.armed = None;
+        self.alarm = None;
         let now = self.context.clock.now();
         if self.hold.is_some() || self.is_choked() {
             // Its silence is our doing.
@@ -429,7 +436,7 @@ fn handle(event: Event<'_>, client: Option<&mut Client>, context: &AmqpContext, 
             Outcome::Done
         }
         (Event::Login(login), _) => match login::admit(context, &login, place.peer) {
-            Ok(guest) => Outcome::Admitted(guest),
+            Ok(guest) => Outcome::Admitted(Box::new(guest)),
             Err(reply) => Outcome::Refused(reply),
         },
         (Event::Open { vhost }, _) => Outcome::Open(vhost.to_owned()),

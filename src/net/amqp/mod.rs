@@ -13,6 +13,8 @@ mod connection;
 mod dispatch;
 mod frames;
 mod login;
+#[cfg(test)]
+mod tests;
 mod transport;
 mod writer;
 
@@ -20,7 +22,9 @@ use crate::access::Access;
 use crate::broker::Broker;
 use crate::kernel::{Clock, Drain};
 use crate::wire::amqp::SessionConfig;
+use std::future::Future;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 
 pub use transport::Transport;
@@ -32,12 +36,14 @@ pub struct AmqpContext {
     pub clock: Clock,
     /// When it begins, connections are closed with 320; when it is cut, they are dropped.
     pub drain: Drain,
-    pub session: SessionConfig,
+    pub session: Arc<SessionConfig>,
 }
 
 /// Serves one connection until it closes or drain ends it. Bytes that a sniffer has read are part of `stream`.
-pub async fn serve<S: Transport>(stream: S, peer: SocketAddr, context: Arc<AmqpContext>) {
-    let connection = connection::Connection::new(stream, peer, context);
-    // The state of a connection is large and moves no more once it is boxed.
-    Box::pin(connection.run()).await;
+///
+/// All that a connection at rest needs is in this one box: many connections rest.
+pub fn serve<S: Transport>(stream: S, peer: SocketAddr, context: Arc<AmqpContext>) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+    let mut connection = connection::Connection::new(stream, peer, context);
+    // By reference to what the block holds already: a parameter of an `async fn` would be there twice.
+    Box::pin(async move { connection.run().await })
 }

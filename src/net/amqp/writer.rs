@@ -71,11 +71,22 @@ impl<W: AsyncWrite + Unpin> State<W> {
             self.parcel.bytes.clear();
             self.parcel.large.clear();
             if !link.is_some_and(|link| link.take(&mut self.parcel)) {
+                self.rest(link);
                 return Poll::Ready(Ok(()));
             }
             if let Some(log) = &mut self.log {
                 log_parcel(log, &self.parcel);
             }
+        }
+    }
+
+    /// Nothing is left: the buffer goes to whoever writes next. One that grew stays as long as that goes on.
+    // HOT
+    #[inline]
+    fn rest(&mut self, link: Option<&Arc<Link>>) {
+        match link {
+            Some(link) if self.parcel.bytes.capacity() > pool::KEEP_BYTES_MAX || self.parcel.large.capacity() > 0 => link.grew(),
+            _ => pool::give(std::mem::take(&mut self.parcel.bytes)),
         }
     }
 
@@ -173,8 +184,7 @@ impl<W: AsyncWrite + Unpin + Send> Socket for Writer<W> {
         if let Ok(mut state) = self.0.try_lock()
             && state.parcel.bytes.is_empty()
         {
-            pool::give(std::mem::take(&mut state.parcel.bytes));
-            state.parcel.large = Vec::new();
+            state.parcel = Parcel::default();
         }
     }
 }

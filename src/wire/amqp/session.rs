@@ -25,6 +25,7 @@ use super::method::{ConnectionOpenOk, ConnectionTune, ConnectionUpdateSecretOk, 
 use super::reply::{Reply, ReplyCode};
 use crate::kernel::clock::Instant;
 use crate::kernel::limit;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What is offered to every client.
@@ -86,7 +87,7 @@ impl Phase {
 
 #[derive(Debug)]
 pub struct Session {
-    config: SessionConfig,
+    config: Arc<SessionConfig>,
     phase: Phase,
     tune: Tune,
     capabilities: Capabilities,
@@ -140,7 +141,9 @@ impl<'i> From<Failure> for Step<'i> {
 }
 
 impl Session {
-    pub fn new(config: SessionConfig, now: Instant) -> Self {
+    /// Connections of one door share `config`.
+    pub fn new(config: impl Into<Arc<SessionConfig>>, now: Instant) -> Self {
+        let config = config.into();
         Session {
             tune: Tune { channel_max: config.channel_max, frame_max: config.frame_max, heartbeat: config.heartbeat },
             deadline: Some(now + config.handshake),

@@ -1,0 +1,117 @@
+//! What a connection costs that does nothing.
+
+use super::{AmqpContext, serve};
+use crate::access::Access;
+use crate::broker::{Broker, BrokerConfig, NoAttachments};
+use crate::kernel::{Clock, Drain};
+use crate::model::config::{AccessMode, AccessSettings};
+use crate::wire::amqp::frame::PROTOCOL_HEADER;
+use crate::wire::amqp::method::{ChannelOpen, ConnectionOpen, ConnectionStartOk, ConnectionTuneOk};
+use crate::wire::amqp::{Encode, LongStr, SessionConfig, encode};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
+use tokio::sync::Notify;
+
+const HANDSHAKE: Duration = Duration::from_millis(50);
+
+/// Says that the task was woken since the last look.
+#[derive(Default)]
+struct Woken {
+    since_last: AtomicBool,
+    news: Notify,
+}
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.since_last.store(true, Ordering::SeqCst);
+        self.news.notify_one();
+    }
+}
+
+/// A connection's task, polled by hand.
+struct Served {
+    task: Pin<Box<dyn Future<Output = ()> + Send>>,
+    woken: Arc<Woken>,
+    clock: Clock,
+}
+
+impl Served {
+    fn new() -> (Self, DuplexStream) {
+        let clock = Clock::manual(0);
+        let (peer, door) = tokio::io::duplex(64 * 1024);
+        let settings =
+            AccessSettings { mode: AccessMode::Dev, token: None, trusted_peers: Vec::new(), loopback_users: Vec::new() };
+        let context = AmqpContext {
+            broker: Broker::new(clock.clone(), BrokerConfig::default(), Arc::new(NoAttachments)),
+            access: Arc::new(Access::new(&settings)),
+            clock: clock.clone(),
+            drain: Drain::new(),
+            session: Arc::new(SessionConfig { handshake: HANDSHAKE, ..SessionConfig::default() }),
+        };
+        let task = serve(door, ([127, 0, 0, 1], 50_000).into(), Arc::new(context));
+        let woken = Arc::new(Woken { since_last: true.into(), news: Notify::new() });
+        (Served { task, woken, clock }, peer)
+    }
+
+    /// Polls until nobody wakes the task any more. A task that wakes itself for ever fails here.
+    fn settle(&mut self) {
+        let waker = Waker::from(self.woken.clone());
+        let again = |served: &mut Self| {
+            let woken = served.woken.since_last.swap(false, Ordering::SeqCst);
+            woken && served.task.as_mut().poll(&mut Context::from_waker(&waker)) == Poll::Pending
+        };
+        let polls = (0..100).take_while(|_| again(self)).count();
+        assert!(polls < 100, "the task wakes itself");
+    }
+}
+
+fn frame(channel: u16, method: &impl Encode) -> Vec<u8> {
+    let mut out = Vec::new();
+    encode::method(&mut out, channel, method);
+    out
+}
+
+/// Logs in and opens channel 1.
+async fn open(served: &mut Served, peer: &mut DuplexStream) {
+    let start_ok =
+        ConnectionStartOk { mechanism: "PLAIN", response: LongStr(b"\0guest\0guest"), locale: "en_US", ..Default::default() };
+    let said = [
+        PROTOCOL_HEADER.to_vec(),
+        frame(0, &start_ok),
+        frame(0, &ConnectionTuneOk { channel_max: 2_047, frame_max: 131_072, heartbeat: 0 }),
+        frame(0, &ConnectionOpen { virtual_host: "/", ..Default::default() }),
+        frame(1, &ChannelOpen::default()),
+    ];
+    peer.write_all(&said.concat()).await.expect("the pipe has room");
+    served.settle();
+    let mut heard = vec![0; 4_096];
+    let count = peer.read(&mut heard).await.expect("an answer");
+    let open_ok = [1, 0, 1, 0, 0, 0, 8, 0, 20, 0, 11, 0, 0, 0, 0, 0xce];
+    assert!(heard[..count].ends_with(&open_ok), "{:?}", &heard[..count]);
+    served.settle();
+    served.woken.news.notify_one();
+    served.woken.news.notified().await;
+}
+
+/// A timer that went off stays ready. Polled again, it once kept the task of every connection without a heartbeat running for ever.
+#[tokio::test]
+async fn a_connection_without_heartbeat_sleeps_once_the_time_for_its_handshake_is_over() {
+    let (mut served, mut peer) = Served::new();
+    open(&mut served, &mut peer).await;
+    served.clock.advance(HANDSHAKE);
+    // A timer that was left would go off now, if it did not while the handshake was still going on.
+    _ = tokio::time::timeout(HANDSHAKE * 4, served.woken.news.notified()).await;
+    served.settle();
+}
+
+#[tokio::test]
+async fn a_connection_at_rest_is_small() {
+    let (served, _peer) = Served::new();
+    let bytes = size_of_val(&*served.task);
+    assert!(bytes <= 1_536, "the task of a connection holds {bytes} bytes");
+}
