@@ -1,9 +1,8 @@
 //! Floor 5, a door: what the `control` port answers. REST under `/api/v1` with its OpenAPI document, the live feed, `/healthz` and
 //! the dashboard.
 //!
-//! [`router`] builds it all from an [`ApiContext`]; [`serve`] speaks HTTP/1.1 on one accepted connection. Handlers read engines'
-//! snapshots and shape them by [`view`], which the node's sampler uses too, so that REST and live feed never disagree. Every request
-//! passes `guard` first (Host, Origin, login); every refusal is `application/problem+json`.
+//! [`router`] builds it all from an [`ApiContext`]; `net::web` serves it. Handlers read engines' snapshots and shape them by
+//! [`view`], which the node's sampler uses too, so that REST and live feed never disagree. Every request passes `guard` first (Host, Origin, login); every refusal is `application/problem+json`.
 //!
 //! Knows nothing of sockets being bound, of AMQP or of configuration.
 
@@ -15,7 +14,6 @@ mod openapi;
 mod params;
 mod problem;
 mod routes;
-mod serve;
 mod ui;
 mod v1;
 pub mod view;
@@ -24,5 +22,4 @@ pub use context::{ApiContext, Ready};
 pub use live::LiveSockets;
 pub use openapi::document;
 pub use routes::router;
-pub use serve::serve;
 pub use ui::Ui;

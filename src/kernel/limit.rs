@@ -50,9 +50,10 @@ pub const OUTPUT_BYTES_PER_SECOND_MAX: u32 = 2 * 1024 * 1024;
 /// Console lines kept of one instance, in bytes; older ones are evicted.
 pub const CONSOLE_BYTES_MAX: usize = 1024 * 1024;
 
-/// Request line and fields of one request on `control`, in bytes; 431 beyond (somewhere below twice this: a read that began may end).
-pub const CONTROL_HEADER_BYTES_MAX: usize = 64 * 1024;
-/// Fields of one request on `control`; 431 beyond.
-pub const CONTROL_HEADERS_MAX: usize = 100;
+/// Request line and fields of one request on `control` and where OTLP is taken, in bytes; 431 beyond (somewhere below twice this: a
+/// read that began may end).
+pub const HTTP_HEADER_BYTES_MAX: usize = 64 * 1024;
+/// Fields of one request there; 431 beyond.
+pub const HTTP_HEADERS_MAX: usize = 100;
 /// Body of one request on `control`, in bytes; 413 beyond.
 pub const CONTROL_BODY_BYTES_MAX: usize = 16 * 1024 * 1024;

@@ -1,6 +1,7 @@
-//! A plain HTTP connection (HTTP/1.1 or h2c) in front of an axum router: the OTLP ports and the bus.
+//! A plain HTTP connection in front of an axum router: `control`, the OTLP ports and the bus.
 
 use crate::kernel::Drain;
+use crate::kernel::limit::{HTTP_HEADER_BYTES_MAX, HTTP_HEADERS_MAX};
 use axum::Router;
 use axum::extract::ConnectInfo;
 use hyper::service::service_fn;
@@ -11,27 +12,33 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tower::ServiceExt;
 
-/// Largest header section, in bytes; HTTP/1 answers 431 beyond.
-const HEADER_BYTES_MAX: usize = 64 * 1024;
+/// Between two pings of ours on an HTTP/2 connection.
+const PING_EVERY: Duration = Duration::from_secs(30);
+
+/// What a port speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Speaks {
+    /// With upgrades: browsers, which know HTTP/2 only over TLS, open the live socket here.
+    Http1,
+    /// HTTP/1.1, or HTTP/2 from its first byte.
+    Both,
+}
 
 /// Serves until the peer leaves, is slower than `header_limit` with a header, or `drain` is cut; a begun drain finishes what is
 /// in flight.
-pub async fn serve_router<S>(stream: S, peer: SocketAddr, router: Router, header_limit: Duration, drain: Drain)
+///
+/// A header section beyond its limits is answered 431 and garbage 400 by hyper, both closing the connection. An idle kept-alive
+/// connection is closed by the same timer that bounds the header.
+pub async fn serve_router<S>(stream: S, peer: SocketAddr, router: Router, speaks: Speaks, header_limit: Duration, drain: Drain)
 where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
     let service = service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
         request.extensions_mut().insert(ConnectInfo(peer));
         router.clone().oneshot(request)
     });
-    let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(header_limit).max_buf_size(HEADER_BYTES_MAX);
-    builder
-        .http2()
-        .timer(TokioTimer::new())
-        .keep_alive_interval(Duration::from_secs(30))
-        .max_header_list_size(HEADER_BYTES_MAX as u32);
-    let connection = builder.serve_connection(TokioIo::new(stream), service);
+    let builder = builder(speaks, header_limit);
+    let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
     tokio::pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
@@ -45,5 +52,20 @@ where
     };
     if let Err(error) = ended {
         tracing::debug!(%peer, %error, "HTTP connection ended");
+    }
+}
+
+fn builder(speaks: Speaks, header_limit: Duration) -> auto::Builder<TokioExecutor> {
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(header_limit)
+        .max_buf_size(HTTP_HEADER_BYTES_MAX)
+        .max_headers(HTTP_HEADERS_MAX);
+    builder.http2().timer(TokioTimer::new()).keep_alive_interval(PING_EVERY).max_header_list_size(HTTP_HEADER_BYTES_MAX as u32);
+    match speaks {
+        Speaks::Http1 => builder.http1_only(),
+        Speaks::Both => builder,
     }
 }

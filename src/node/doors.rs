@@ -11,7 +11,8 @@ use crate::model::door::Doors;
 use crate::model::emit;
 use crate::model::happening::{Happening, What};
 use crate::model::topology::DEFAULT_SPACE;
-use crate::net::{Accepted, Serve, amqp, http, peek, tls, web};
+use crate::net::web::{self, Speaks};
+use crate::net::{Accepted, Serve, amqp, http, peek, tls};
 use crate::wire::sniff::Sniffed;
 use std::future::Future;
 use std::pin::Pin;
@@ -93,7 +94,8 @@ impl Visit {
             }
             (PortName::Https, Sniffed::Tls) => Box::pin(self.https(accepted)),
             (PortName::Control, Sniffed::Http1 | Sniffed::Http2 | Sniffed::Garbage) => {
-                Box::pin(crate::api::serve(engines.control.clone(), accepted.stream, accepted.peer, drain))
+                let (router, limit) = (engines.control.clone(), self.shared.handshake);
+                Box::pin(web::serve_router(accepted.stream, accepted.peer, router, Speaks::Http1, limit, drain))
             }
             (PortName::Bus | PortName::OtlpGrpc | PortName::OtlpHttp, Sniffed::Http1 | Sniffed::Http2) => {
                 Box::pin(self.otlp(accepted))
@@ -127,7 +129,7 @@ impl Visit {
 
     async fn otlp(self, accepted: Accepted) {
         let (router, drain) = (self.shared.engines.otlp.clone(), self.shared.drains.bus.clone());
-        web::serve_router(accepted.stream, accepted.peer, router, self.shared.handshake, drain).await;
+        web::serve_router(accepted.stream, accepted.peer, router, Speaks::Both, self.shared.handshake, drain).await;
     }
 
     /// Says what was seen and where that protocol is served, as a happening (at most one in a while) and for the peer.
