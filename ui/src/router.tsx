@@ -14,7 +14,7 @@ import { readChangesSearch } from "./pages/changes/search";
 import { readLogsSearch } from "./pages/logs/search";
 import { readMetricsSearch } from "./pages/metrics/search";
 import { readOverviewSearch } from "./pages/overview/search";
-import { readQueueSearch, readQueuesSearch } from "./pages/queues/search";
+import { readConnectionSearch, readExchangeSearch, readQueueSearch, readQueuesSearch } from "./pages/queues/search";
 import { readServicesSearch } from "./pages/services/search";
 import { readTraceSearch, readTracesSearch } from "./pages/traces/search";
 import { amount, text } from "./query/search";
@@ -85,6 +85,19 @@ const queue = createRoute({
   validateSearch: readQueueSearch,
   component: lazyRouteComponent(() => import("./pages/queues/QueuePage"), "QueuePage"),
 });
+// A queue's page is two parts below /queues/, these are more behind a `-`: no queue is ever hidden by them.
+const exchange = createRoute({
+  getParentRoute: () => root,
+  path: "/queues/-/exchanges/$exchangeSpace/$exchangeName",
+  validateSearch: readExchangeSearch,
+  component: lazyRouteComponent(() => import("./pages/queues/ExchangePage"), "ExchangePage"),
+});
+const connection = createRoute({
+  getParentRoute: () => root,
+  path: "/queues/-/connections/$connectionId",
+  validateSearch: readConnectionSearch,
+  component: lazyRouteComponent(() => import("./pages/queues/ConnectionPage"), "ConnectionPage"),
+});
 const changes = createRoute({
   getParentRoute: () => root,
   path: "/changes",
@@ -112,6 +125,8 @@ export const router = createRouter({
     services,
     queues,
     queue,
+    exchange,
+    connection,
     changes,
     settings,
     more,

@@ -20,7 +20,7 @@ export function Palette({ close }: { close: () => void }) {
   const dialog = useRef<HTMLDialogElement>(null);
   const id = useId();
   const space = useSpace();
-  const entries = useEntries(space, setFault);
+  const entries = useEntries(space, modeOf(input).mode === "all" ? modeOf(input).text : "", setFault);
   const groups = useMemo(() => shownGroups(entries, input, inside), [entries, input, inside]);
   const flat = groups.flatMap((g) => g.matches);
   const chosen = flat[Math.min(at, flat.length - 1)]?.item;

@@ -4,8 +4,9 @@ import { useNavigate } from "@tanstack/react-router";
 import { type ReactNode, useMemo } from "react";
 import { problemFrom, send } from "../api/client";
 import type { Instance, Queue, Service } from "../api/types";
-import { useQueues, useServices } from "../live/hooks";
+import { useServices } from "../live/hooks";
 import { paused } from "../live/pause";
+import { useQueueNames } from "../live/useList";
 import { commandPath } from "../pages/services/Commands";
 import { commandsFor, stateWords } from "../pages/services/rows";
 import { count } from "../parts/format";
@@ -36,10 +37,11 @@ export interface Entries {
   searches: (mode: string, text: string) => Entry[];
 }
 
-export function useEntries(space: string, onFault: (text: string) => void): Entries {
+/** `text` is what is typed: of a great many queues those that hold it are asked for. */
+export function useEntries(space: string, text: string, onFault: (text: string) => void): Entries {
   const navigate = useNavigate();
   const { list: services } = useServices(space);
-  const { list: queues } = useQueues(space);
+  const queues = useQueueNames(space, text);
   return useMemo(() => {
     const commands = (s: Service, i: Instance | null) => commandEntries(s, i, onFault);
     const known: Entry[] = [

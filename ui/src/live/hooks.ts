@@ -1,18 +1,7 @@
 // The live feed for components.
 
 import { useEffect, useMemo, useSyncExternalStore } from "react";
-import type {
-  LiveChannel,
-  Connection,
-  Exchange,
-  MapEdge,
-  MapNode,
-  Micros,
-  Overview,
-  Queue,
-  Service,
-  TrafficMap,
-} from "../api/types";
+import type { LiveChannel, MapEdge, MapNode, Micros, Overview, Service, TrafficMap } from "../api/types";
 import { feed, type RowsFeed, type RowsView, type StateView, serverNowUs } from "./feed";
 import type { Link, RowOptions, Spec } from "./messages";
 import { paused } from "./pause";
@@ -66,9 +55,6 @@ export function useServices(space: string | null): Listed<Service> {
   );
   return { list: ordered, ready };
 }
-export const useQueues = (space: string | null) => useList<Queue>("queues", space);
-export const useExchanges = (space: string | null) => useList<Exchange>("exchanges", space);
-export const useConnections = (space: string | null) => useList<Connection>("connections", space);
 
 /** Fields of the overview arrive one by one: what has not come is absent. */
 export function useOverview(): Partial<Overview> {

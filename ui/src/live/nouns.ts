@@ -2,11 +2,12 @@
 
 import { useMemo } from "react";
 import type { Nouns } from "../parts/Happening";
-import { useQueues, useServices } from "./hooks";
+import { useServices } from "./hooks";
+import { useQueueNames } from "./useList";
 
 export function useNouns(): Nouns {
   const { list: services } = useServices(null);
-  const { list: queues } = useQueues(null);
+  const queues = useQueueNames(null);
   // The names change rarely, the values every beat: the same object until a name comes or goes.
   const signature = JSON.stringify([
     services.map((s) => [s.name, s.instances.map((i) => i.name)]),

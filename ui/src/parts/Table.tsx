@@ -1,6 +1,15 @@
 // A table of 28 px rows: sorts, holds its order under the pointer, is virtual over 200 rows, moves by j and k.
 
-import { type CSSProperties, type ReactNode, useCallback, useLayoutEffect, useMemo, useRef, useState } from "react";
+import {
+  type CSSProperties,
+  type ReactNode,
+  useCallback,
+  useEffect,
+  useLayoutEffect,
+  useMemo,
+  useRef,
+  useState,
+} from "react";
 import { useKeys } from "../keys/useKeys";
 import { type ColumnChoice, compare, holdOrder, nextSort, readColumns, readSort, writeColumns } from "./columns";
 import { Icon } from "./Icon";
@@ -43,6 +52,17 @@ interface TableProps<T> {
   /** Height of the whole list follows its rows instead of scrolling inside. */
   grows?: boolean;
   className?: string;
+  /** `rows` are a stretch of a longer list that is sorted elsewhere: row `from` of `total` and those after it. */
+  stretch?: Stretch | undefined;
+}
+
+export interface Stretch {
+  from: number;
+  total: number;
+  /** The rows on the screen: those that are missing should be fetched. */
+  want: (from: number, to: number) => void;
+  /** The pointer is over the rows: their order must hold. */
+  hold: (on: boolean) => void;
 }
 
 const ROW_PX = 28;
@@ -50,8 +70,12 @@ const VIRTUAL_FROM = 200;
 const OVERSCAN = 12;
 
 export function Table<T>(props: TableProps<T>) {
-  const { columns, keyOf, childrenOf, grows = false } = props;
+  const { columns, keyOf, childrenOf, stretch, grows = false } = props;
   const [frozen, setFrozen] = useState(false);
+  const freeze = (on: boolean) => {
+    setFrozen(on);
+    stretch?.hold(on);
+  };
   const order = useOrder(props, frozen);
   const flat = useMemo(
     () => (childrenOf ? order.flatMap((row) => [row, ...childrenOf(row)]) : order),
@@ -60,9 +84,12 @@ export function Table<T>(props: TableProps<T>) {
   const choice = useMemo(() => readColumns(props.cols), [props.cols]);
   const shown = columns.filter((c) => (c.optional ? choice.shown.has(c.id) : !choice.hidden.has(c.id)));
   const scroller = useRef<HTMLDivElement>(null);
-  const view = useWindow(scroller, flat.length, grows);
-  useRowKeys(scroller, flat.length);
-  const visible = flat.slice(view.from, view.to);
+  const total = stretch?.total ?? flat.length;
+  const start = stretch?.from ?? 0;
+  const view = useWindow(scroller, total, grows);
+  useRowKeys(scroller, total);
+  const want = stretch?.want;
+  useEffect(() => want?.(view.from, view.to), [want, view.from, view.to]);
   return (
     <div
       className={grows ? "" : "table-scroll"}
@@ -73,7 +100,7 @@ export function Table<T>(props: TableProps<T>) {
       <table
         className={`table ${props.className ?? ""}`}
         aria-label={props.label}
-        aria-rowcount={view.virtual ? flat.length + 1 : undefined}
+        aria-rowcount={view.virtual ? total + 1 : undefined}
       >
         <colgroup>
           {shown.map((c) => (
@@ -87,19 +114,24 @@ export function Table<T>(props: TableProps<T>) {
             ))}
           </tr>
         </thead>
-        <tbody onPointerEnter={() => setFrozen(true)} onPointerLeave={() => setFrozen(false)}>
+        <tbody onPointerEnter={() => freeze(true)} onPointerLeave={() => freeze(false)}>
           {view.from > 0 ? <Spacer rows={view.from} span={shown.length} /> : null}
-          {visible.map((row, i) => (
-            <Row
-              key={keyOf(row)}
-              row={row}
-              index={view.from + i}
-              virtual={view.virtual}
-              columns={shown}
-              {...pick(props, row)}
-            />
-          ))}
-          {view.to < flat.length ? <Spacer rows={flat.length - view.to} span={shown.length} /> : null}
+          {Array.from({ length: Math.max(0, view.to - view.from) }, (_, i) => {
+            const index = view.from + i;
+            const row = flat[index - start];
+            if (row === undefined) return <Missing key={`missing ${index}`} span={shown.length} />;
+            return (
+              <Row
+                key={keyOf(row)}
+                row={row}
+                index={index}
+                virtual={view.virtual}
+                columns={shown}
+                {...pick(props, row)}
+              />
+            );
+          })}
+          {view.to < total ? <Spacer rows={total - view.to} span={shown.length} /> : null}
         </tbody>
       </table>
     </div>
@@ -120,14 +152,17 @@ function columnWidth<T>(c: Column<T>, choice: ColumnChoice): CSSProperties {
   return { "--col": width ? `${width}px` : "auto", "--col-narrow": narrow } as CSSProperties;
 }
 
-function useOrder<T>({ rows, columns, keyOf, sort }: TableProps<T>, frozen: boolean): T[] {
+function useOrder<T>({ rows, columns, keyOf, sort, stretch }: TableProps<T>, frozen: boolean): readonly T[] {
   const held = useRef<{ sort: string | undefined; keys: string[] }>({ sort, keys: [] });
+  const sorted = stretch !== undefined;
   const order = useMemo(() => {
+    if (sorted) return rows;
     const by = readSort(sort);
     const value = by ? columns.find((c) => c.id === by.id)?.sort : undefined;
     if (!by || !value) return [...rows];
     return [...rows].sort((a, b) => compare(value(a), value(b), by.down));
-  }, [rows, columns, sort]);
+  }, [rows, columns, sort, sorted]);
+  if (sorted) return order;
   const shown = frozen && held.current.sort === sort ? holdOrder(order, keyOf, held.current.keys) : order;
   held.current = { sort, keys: shown.map(keyOf) };
   return shown;
@@ -224,6 +259,17 @@ function cellClass<T>(c: Column<T>): string | undefined {
 }
 const shownFrom = <T,>(c: Column<T>): string | undefined =>
   c.broad ? "broad-only" : c.narrow ? undefined : "wide-only";
+
+/** A row that is on its way. */
+function Missing({ span }: { span: number }) {
+  return (
+    <tr className="missing" aria-hidden="true">
+      <td colSpan={span}>
+        <i />
+      </td>
+    </tr>
+  );
+}
 
 function Spacer({ rows, span }: { rows: number; span: number }) {
   return (

@@ -1,13 +1,13 @@
-import { useMemo } from "react";
+import { Link, useNavigate } from "@tanstack/react-router";
 import type { Connection } from "../../api/types";
-import type { Listed } from "../../live/hooks";
+import { useList } from "../../live/useList";
 import { Bytes } from "../../parts/Bytes";
-import { plural } from "../../parts/format";
 import { Pill, ServiceName } from "../../parts/marks";
 import { Num } from "../../parts/Num";
-import { Empty, NoMatch, Outlines } from "../../parts/Region";
-import { type Column, Table } from "../../parts/Table";
+import { Empty } from "../../parts/Region";
+import type { Column } from "../../parts/Table";
 import { Since } from "../../parts/Time";
+import { LongTable } from "./LongTable";
 import type { Change } from "./QueuesPage";
 import type { QueuesSearch } from "./search";
 
@@ -99,40 +99,28 @@ const COLUMNS: Column<Connection>[] = [
   { id: "state", head: "", width: 84, cell: (c) => (c.blocked ? <Pill tone="warn">blocked</Pill> : null) },
 ];
 
-interface ConnectionsTableProps {
-  rows: Listed<Connection>;
-  q: string;
-  search: QueuesSearch;
-  change: Change;
-}
+const keyOf = (c: Connection) => String(c.id);
 
-export function ConnectionsTable({ rows, q, search, change }: ConnectionsTableProps) {
-  const shown = useMemo(
-    () =>
-      rows.list.filter((c) =>
-        [c.name, c.user, c.peer, c.client, c.service ?? ""].some((text) => text.toLowerCase().includes(q)),
-      ),
-    [rows.list, q],
-  );
-  if (!rows.ready) return <Outlines />;
-  if (rows.list.length === 0)
-    return (
-      <Empty title="No connections">
-        Programs that connect over AMQP stand here with their channels, consumers and traffic.
-      </Empty>
-    );
-  if (shown.length === 0)
-    return <NoMatch where="this filter" outside={`${plural(rows.list.length, "connection")} outside it.`} />;
+export function ConnectionsTable({ space, search, change }: { space: string; search: QueuesSearch; change: Change }) {
+  const navigate = useNavigate();
+  const list = useList<Connection>("connections/page", { space, q: search.q, sort: search.sort }, keyOf);
   return (
-    <Table
-      label="Connections"
-      rows={shown}
+    <LongTable
+      what="connection"
+      list={list}
       columns={COLUMNS}
-      keyOf={(c) => String(c.id)}
-      sort={search.sort}
-      onSort={(sort) => change({ sort }, true)}
-      cols={search.cols}
-      onCols={(cols) => change({ cols }, true)}
+      keyOf={keyOf}
+      search={search}
+      change={change}
+      onOpen={(c) =>
+        void navigate({ to: "/queues/-/connections/$connectionId", params: { connectionId: String(c.id) } })
+      }
+      empty={
+        <Empty title="No connections">
+          Programs that connect over AMQP stand here with their channels, consumers and traffic. Their address is{" "}
+          <code>AMQP_URL</code>, which <Link to="/settings">Settings</Link> shows ready to paste.
+        </Empty>
+      }
     />
   );
 }

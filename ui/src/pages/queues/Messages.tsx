@@ -1,25 +1,26 @@
-// Ready messages of a queue, peeked at: order, counts and consumers stay as they are. The list holds still while one is open.
+// The messages of a queue, looked at: ready ones by their place, unacked ones with who holds them. Order, counts and consumers stay
+// as they are. The list holds still while one is open.
 
-import { keepPreviousData, useQuery } from "@tanstack/react-query";
-import { Link } from "@tanstack/react-router";
-import { useEffect, useMemo } from "react";
-import { get, problemFrom } from "../../api/client";
+import { useCallback, useEffect, useMemo } from "react";
+import { get } from "../../api/client";
 import type { Messages as Looked, PeekedMessage, Queue } from "../../api/types";
 import { serverNowUs } from "../../live/feed";
-import { usePaused, useServices } from "../../live/hooks";
+import { useServices } from "../../live/hooks";
 import { paused } from "../../live/pause";
-import { Bytes } from "../../parts/Bytes";
-import { count, plural, shortId } from "../../parts/format";
-import { ServiceName } from "../../parts/marks";
-import { Num } from "../../parts/Num";
+import { type Fetched, useStretch } from "../../live/useStretch";
+import { count, plural } from "../../parts/format";
 import { QueryField } from "../../parts/QueryBar";
 import { Empty, Fault, NoMatch, Outlines } from "../../parts/Region";
-import { type Column, Table } from "../../parts/Table";
-import { Duration } from "../../parts/Time";
-import { messageMatches, placeOf, senderOf, traceOf } from "./queue";
+import { Segments } from "../../parts/Segments";
+import { Table } from "../../parts/Table";
+import { columnsFor, type Row } from "./messageColumns";
 import type { QueueSearch } from "./search";
 
-const PEEK = 100;
+/** Of each body, for its line in the list. */
+const LINE_BYTES = 400;
+/** Hits of a search. */
+const FOUND_MAX = 500;
+const PLACES_MAX = 1_000_000;
 
 interface MessagesProps {
   queue: Queue;
@@ -29,143 +30,120 @@ interface MessagesProps {
   open: PeekedMessage | null;
   onOpen: (m: PeekedMessage | null) => void;
   gone: boolean;
+  publish: () => void;
+}
+interface Look extends Fetched<Row> {
+  looked: Looked;
 }
 
-interface Row extends PeekedMessage {
-  at_us: number;
-}
+/** Of two channels each may hold a message of the same id only once; a ready one has its id alone. */
+const rowKey = (m: PeekedMessage): string =>
+  m.holder ? `${m.id} ${m.holder.connection_id} ${m.holder.channel}` : String(m.id);
 
-/** Peeks every other second, unless the list is held or the queue is gone. */
-function usePeek(path: string, open: boolean, gone: boolean) {
-  const reasons = usePaused();
-  const held = reasons.has("key") || open;
+function useLook(path: string, search: QueueSearch, open: boolean, gone: boolean) {
+  const { standing, q } = search;
   useEffect(() => {
     paused.set("open", open);
     return () => paused.set("open", false);
   }, [open]);
-  return useQuery({
-    queryKey: ["messages", path],
-    queryFn: async ({ signal }) => {
-      const { messages } = await get<Looked>(`${path}/messages`, { count: PEEK }, signal);
+  const fetch = useCallback(
+    async (from: number, n: number, signal: AbortSignal): Promise<Look> => {
+      const part = q ? { find: q, count: FOUND_MAX } : { from, count: n };
+      const looked = await get<Looked>(`${path}/messages`, { standing, body_bytes: LINE_BYTES, ...part }, signal);
       const at_us = serverNowUs();
-      return messages.map((m): Row => ({ ...m, at_us }));
+      const rows = looked.messages.map((m): Row => ({ ...m, at_us }));
+      const all = standing === "unacked" ? looked.unacked : looked.ready;
+      return { rows, total: q ? rows.length : Math.min(Math.max(all, rows.length), PLACES_MAX), looked };
     },
-    refetchInterval: held || gone ? false : 2000,
-    placeholderData: keepPreviousData,
+    [path, standing, q],
+  );
+  return useStretch<Row, Look>({
+    key: ["messages", path, standing ?? "ready", q ?? ""],
+    fetch,
+    keyOf: rowKey,
+    every: open || gone ? false : q ? 5000 : 1500,
     enabled: !gone,
   });
 }
 
-export function Messages({ queue, path, search, change, open, onOpen, gone }: MessagesProps) {
-  const { data, error, refetch, isPending } = usePeek(path, open !== null, gone);
+export function Messages({ queue, path, search, change, open, onOpen, gone, publish }: MessagesProps) {
+  const unacked = search.standing === "unacked";
+  const { rows, answer, stretch, problem, pending, refetch } = useLook(path, search, open !== null, gone);
   const { list: services } = useServices(queue.space);
   const names = useMemo(() => new Set(services.map((s) => s.name)), [services]);
-  const columns = useMemo(() => columnsFor(names), [names]);
-  const rows = useMemo(
-    () => (search.q ? (data ?? []).filter((m) => messageMatches(m, search.q as string)) : (data ?? [])),
-    [data, search.q],
-  );
+  const columns = useMemo(() => columnsFor(names, unacked), [names, unacked]);
+  const looked = answer ? answer.looked.looked_at : 0;
   return (
     <section className="queue-messages" aria-label="Messages">
       <div className="query">
-        <h2 className="queue-head">
-          Messages <span className="meta">{count(queue.ready)} ready</span>
-        </h2>
+        <Segments
+          label="Which messages"
+          value={search.standing ?? "ready"}
+          options={[
+            ["ready", `Ready ${count(queue.ready)}`],
+            ["unacked", `Unacked ${count(queue.unacked)}`],
+          ]}
+          onChange={(v) => change({ standing: v === "ready" ? undefined : v, message: undefined }, true)}
+        />
         <QueryField
           plain
           value={search.q ?? ""}
           onChange={(q, replace) => change({ q: q || undefined }, replace)}
-          placeholder="Filter by key, header or body"
+          placeholder="Find in key, headers or body"
         />
         <span className="meta tiny wide-only">
-          {queue.ready > PEEK ? `First ${PEEK} of ${count(queue.ready)}. ` : ""}Peek: order, counts and consumers stay
-          as they are
+          {search.q && answer
+            ? `${count(rows.length)} found among ${count(looked)}`
+            : "Peek: order, counts and consumers stay as they are"}
         </span>
       </div>
-      {error ? (
-        <Fault problem={problemFrom(error)} retry={() => void refetch()} />
-      ) : isPending && !gone ? (
+      {problem && !answer ? (
+        <Fault problem={problem} retry={refetch} />
+      ) : pending && !gone ? (
         <Outlines rows={3} />
-      ) : (data ?? []).length === 0 ? (
-        <Empty title="No message is waiting">
-          {queue.consumers > 0
-            ? `${plural(queue.consumers, "consumer")} ${queue.consumers === 1 ? "takes" : "take"} them as they come.`
-            : "No consumer is connected; what is published will wait here."}
-        </Empty>
-      ) : rows.length === 0 ? (
-        <NoMatch where={`among the first ${data?.length ?? 0}`} outside={null}>
+      ) : rows.length > 0 ? (
+        <Table
+          label={unacked ? "Unacked messages" : "Ready messages"}
+          rows={rows}
+          columns={columns}
+          keyOf={rowKey}
+          stretch={stretch}
+          selected={open ? rowKey(open) : null}
+          onOpen={(m) => onOpen(open && rowKey(open) === rowKey(m) ? null : m)}
+        />
+      ) : search.q ? (
+        <NoMatch where={`“${search.q}”`} outside={answer ? `${plural(looked, "message")} looked at.` : null}>
           <button type="button" className="link" onClick={() => change({ q: undefined })}>
             Show all
           </button>
         </NoMatch>
+      ) : unacked ? (
+        <NoneHeld queue={queue} />
       ) : (
-        <Table
-          label="Messages"
-          rows={rows}
-          columns={columns}
-          keyOf={(m) => String(m.position)}
-          selected={open ? String(open.position) : null}
-          onOpen={(m) => onOpen(open?.position === m.position ? null : m)}
-        />
+        <NoneReady queue={queue} publish={publish} />
       )}
     </section>
   );
 }
 
-function columnsFor(services: ReadonlySet<string>): Column<Row>[] {
-  return [
-    { id: "place", head: "Place", num: true, width: 64, narrow: 56, cell: (m) => <Num value={placeOf(m)} /> },
-    {
-      id: "waiting",
-      head: "Waiting",
-      num: true,
-      width: 84,
-      cell: (m) => (
-        <Duration
-          ns={m.queued_us === null ? null : Math.max(0, (m.at_us - m.queued_us) * 1000)}
-          why="When it came is not known"
-        />
-      ),
-    },
-    {
-      id: "key",
-      head: "Key",
-      width: 150,
-      narrow: 116,
-      title: (m) => m.routing_key,
-      cell: (m) => <span className="mono">{m.routing_key || <span className="meta">(empty)</span>}</span>,
-    },
-    {
-      id: "body",
-      head: "Body",
-      narrow: "rest",
-      cell: (m) => <span className="mono dim">{m.encoding === "utf8" ? m.body : "binary"}</span>,
-    },
-    { id: "size", head: "Size", num: true, width: 78, cell: (m) => <Bytes value={m.bytes} /> },
-    {
-      id: "from",
-      head: "From",
-      width: 96,
-      cell: (m) => {
-        const from = senderOf(m);
-        if (from === null) return <span className="meta">–</span>;
-        return services.has(from) ? <ServiceName name={from} /> : <span className="mono dim">{from}</span>;
-      },
-    },
-    {
-      id: "trace",
-      head: "Trace",
-      width: 84,
-      cell: (m) => {
-        const trace = traceOf(m);
-        return trace ? (
-          <Link className="mono dim" to="/traces/$traceId" params={{ traceId: trace }} title={trace}>
-            {shortId(trace)}
-          </Link>
-        ) : (
-          <span className="meta">–</span>
-        );
-      },
-    },
-  ];
+function NoneReady({ queue, publish }: { queue: Queue; publish: () => void }) {
+  return (
+    <Empty title="No message is waiting">
+      {queue.consumers > 0
+        ? `${plural(queue.consumers, "consumer")} ${queue.consumers === 1 ? "takes" : "take"} them as they come.`
+        : "No consumer is connected; what is published will wait here."}{" "}
+      <button type="button" className="link" onClick={publish}>
+        Publish one
+      </button>
+    </Empty>
+  );
+}
+function NoneHeld({ queue }: { queue: Queue }) {
+  return (
+    <Empty title="No message is held unacked">
+      {queue.consumers > 0
+        ? "Consumers that acknowledge hold messages here while they work on them; with auto-ack nothing is held."
+        : "Delivered messages stand here until their consumer acknowledges them, with who holds them and for how long."}
+    </Empty>
+  );
 }

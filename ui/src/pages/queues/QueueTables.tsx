@@ -1,157 +1,124 @@
-// Consumers, bindings and arguments of a queue.
+// Who consumes a queue, what is bound to it, and what it is set to.
 
-import type { Binding, Consumer, Queue, QueueDetail } from "../../api/types";
-import { count } from "../../parts/format";
+import type { Binding, QueueDetail } from "../../api/types";
+import { Flow, type FlowEnd } from "../../parts/Flow";
+import { count, plural } from "../../parts/format";
 import { ServiceName } from "../../parts/marks";
-import { Num } from "../../parts/Num";
-import { Empty, Outlines } from "../../parts/Region";
+import { Empty } from "../../parts/Region";
 import { Segments } from "../../parts/Segments";
 import { Facts } from "../../parts/SidePanel";
-import { type Column, Table } from "../../parts/Table";
-import { Duration } from "../../parts/Time";
-import { exchangeName } from "./ExchangesTable";
-import { valueText } from "./queue";
+import { Table } from "../../parts/Table";
+import { CONSUMERS_OF_QUEUE, consumerKey } from "./ConsumersTable";
+import { ConnectionName, ExchangeName } from "./links";
+import { argumentWords, durabilityWords, valueText } from "./queue";
 import type { QueueSearch } from "./search";
 
-const LONG_HELD_NS = 30e9;
-
-const CONSUMERS: Column<Consumer>[] = [
-  {
-    id: "consumer",
-    head: "Consumer",
-    narrow: "rest",
-    title: (c) => c.connection,
-    cell: (c) =>
-      c.service ? (
-        <>
-          <ServiceName name={c.service} />{" "}
-          <span className="meta">{c.connection === c.service ? "" : c.connection}</span>
-        </>
-      ) : (
-        <span className="mono">{c.connection}</span>
-      ),
-  },
-  { id: "tag", head: "Tag", width: 190, title: (c) => c.tag, cell: (c) => <span className="mono dim">{c.tag}</span> },
-  { id: "channel", head: "Channel", num: true, width: 76, cell: (c) => <Num value={c.channel} /> },
-  {
-    id: "unacked",
-    head: "Unacked",
-    num: true,
-    width: 84,
-    narrow: 76,
-    cell: (c) => (c.no_ack ? <span className="meta">auto-ack</span> : <Num value={c.unacked} />),
-  },
-  {
-    id: "prefetch",
-    head: "Prefetch",
-    num: true,
-    width: 84,
-    cell: (c) => (c.prefetch === 0 ? <span className="meta">no limit</span> : <Num value={c.prefetch} />),
-  },
-  {
-    id: "held",
-    head: "Oldest held",
-    num: true,
-    width: 96,
-    narrow: 92,
-    cell: (c) => (
-      <Duration
-        ns={c.oldest_unacked_ns}
-        tone={(c.oldest_unacked_ns ?? 0) > LONG_HELD_NS ? "warn" : "normal"}
-        why="Nothing is unacked"
-      />
-    ),
-  },
-];
-
-const BINDINGS: Column<Binding>[] = [
-  {
-    id: "source",
-    head: "From exchange",
-    narrow: true,
-    width: 240,
-    cell: (b) => <span className="mono">{exchangeName(b.source)}</span>,
-  },
-  {
-    id: "key",
-    head: "Key",
-    narrow: "rest",
-    title: (b) => b.routing_key,
-    cell: (b) => <span className="mono">{b.routing_key || <span className="meta">(empty)</span>}</span>,
-  },
-  {
-    id: "arguments",
-    head: "Arguments",
-    width: 260,
-    cell: (b) => (
-      <span className="mono dim">{Object.keys(b.arguments).length > 0 ? JSON.stringify(b.arguments) : ""}</span>
-    ),
-  },
-];
-
 interface QueueTablesProps {
-  queue: Queue;
-  detail: QueueDetail | null;
+  queue: QueueDetail;
   search: QueueSearch;
   change: (next: Partial<QueueSearch>, replace?: boolean) => void;
 }
 
-export function QueueTables({ queue, detail, search, change }: QueueTablesProps) {
+export function QueueTables({ queue, search, change }: QueueTablesProps) {
   const tab = search.tab ?? "consumers";
   return (
-    <section className="queue-tables line-top" aria-label="Consumers and bindings">
+    <section className="queue-tables line-top" aria-label="Consumers, bindings and settings">
       <div className="region-head">
         <Segments
           label="What"
           value={tab}
           options={[
             ["consumers", `Consumers ${count(queue.consumers)}`],
-            ["bindings", `Bindings ${detail ? count(detail.bindings.length) : ""}`],
-            ["arguments", `Arguments ${count(Object.keys(queue.arguments).length)}`],
+            ["bindings", `Bindings ${count(queue.bindings.length)}`],
+            ["settings", "Settings"],
           ]}
           onChange={(v) => change({ tab: v === "consumers" ? undefined : v }, true)}
         />
       </div>
-      {tab === "arguments" ? (
-        <Arguments queue={queue} />
-      ) : detail ? (
-        <Listed tab={tab} detail={detail} />
-      ) : (
-        <Outlines rows={2} />
-      )}
+      {tab === "consumers" ? <Consumers queue={queue} /> : null}
+      {tab === "bindings" ? <Bindings queue={queue} /> : null}
+      {tab === "settings" ? <Settings queue={queue} /> : null}
     </section>
   );
 }
 
-function Listed({ tab, detail }: { tab: "consumers" | "bindings"; detail: QueueDetail }) {
-  if (tab === "bindings") {
-    if (detail.bindings.length === 0)
-      return <Empty title="Bound to nothing">Messages reach it by its name through the default exchange.</Empty>;
-    return (
-      <Table
-        label="Bindings"
-        rows={detail.bindings}
-        columns={BINDINGS}
-        keyOf={(b) => `${b.source} ${b.routing_key} ${JSON.stringify(b.arguments)}`}
-        grows
-      />
-    );
-  }
-  if (detail.consumer_list.length === 0)
+function Consumers({ queue }: { queue: QueueDetail }) {
+  if (queue.consumer_list.length === 0)
     return <Empty title="No consumer">What is published waits here until one connects.</Empty>;
+  return <Table label="Consumers" rows={queue.consumer_list} columns={CONSUMERS_OF_QUEUE} keyOf={consumerKey} grows />;
+}
+
+/** A binding's key, or what it asks of headers. */
+export const bindingKey = (b: Pick<Binding, "routing_key" | "arguments">): string => {
+  const asked = Object.entries(b.arguments).map(([k, v]) => `${k}=${valueText(v)}`);
+  return asked.length > 0
+    ? `${b.routing_key ? `${b.routing_key} ` : ""}${asked.join(" ")}`
+    : b.routing_key || "(empty)";
+};
+
+function Bindings({ queue }: { queue: QueueDetail }) {
+  const left: FlowEnd[] = [
+    { id: "default", node: <ExchangeName space={queue.space} name="" />, label: queue.name, dashed: true },
+    ...queue.bindings.map((b) => ({
+      id: `${b.source} ${bindingKey(b)}`,
+      node: <ExchangeName space={queue.space} name={b.source} max={30} />,
+      label: bindingKey(b),
+    })),
+  ];
+  const right: FlowEnd[] = queue.consumer_list.map((c) => ({
+    id: consumerKey(c),
+    node:
+      c.service && c.service !== c.connection ? (
+        <ServiceName name={c.service} />
+      ) : (
+        <ConnectionName id={c.connection_id} name={c.connection} />
+      ),
+    label: c.no_ack ? "auto-ack" : c.prefetch === 0 ? "no limit" : `prefetch ${count(c.prefetch)}`,
+  }));
   return (
-    <Table
-      label="Consumers"
-      rows={detail.consumer_list}
-      columns={CONSUMERS}
-      keyOf={(c) => `${c.connection} ${c.channel} ${c.tag}`}
-      grows
+    <Flow
+      label={`What leads to ${queue.name}, and who takes from it`}
+      middle={<b className="mono">{queue.name}</b>}
+      left={left}
+      right={right}
+      noRight="No consumer"
     />
   );
 }
 
-function Arguments({ queue }: { queue: Queue }) {
-  const entries = Object.entries(queue.arguments);
-  if (entries.length === 0) return <Empty title="Declared without arguments" />;
-  return <Facts rows={entries.map(([k, v]) => [k, valueText(v)] as const)} />;
+function Settings({ queue }: { queue: QueueDetail }) {
+  const kind = String(queue.arguments["x-queue-type"] ?? "classic");
+  const traits = [
+    queue.durable ? "durable" : "transient",
+    queue.exclusive ? "exclusive to one connection" : "",
+    queue.auto_delete ? "goes with its last consumer" : "",
+  ].filter(Boolean);
+  const entries = Object.entries(queue.arguments).filter(([name]) => name !== "x-queue-type");
+  return (
+    <div className="queue-settings">
+      <Facts
+        plain
+        rows={[
+          ["Type", `${kind}, ${traits.join(", ")}`],
+          [
+            "Messages",
+            <span key="m" className={queue.not_on_disk ? "warn" : undefined}>
+              {durabilityWords(queue)}
+            </span>,
+          ],
+          ...entries.map(([name, value]) => {
+            const words = argumentWords(name, value, queue);
+            return [
+              name,
+              <span key={name}>
+                <span className="mono">{valueText(value)}</span>
+                {words ? <span className="meta">: {words}</span> : null}
+              </span>,
+            ] as const;
+          }),
+          ["Holds", `${plural(queue.ready, "ready message")}, ${count(queue.unacked)} unacked`],
+        ]}
+      />
+    </div>
+  );
 }

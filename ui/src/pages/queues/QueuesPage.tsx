@@ -1,40 +1,50 @@
-// Queues, exchanges and connections of the space, each a table.
+// The broker of a space: queues, exchanges, connections, channels and consumers, each a table.
 
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { PageHead } from "../../frame/PageHead";
-import { useConnections, useExchanges, useOverview, useQueues } from "../../live/hooks";
+import { useOverview } from "../../live/hooks";
 import { countShort, plural } from "../../parts/format";
 import { Pill } from "../../parts/marks";
 import { QueryField } from "../../parts/QueryBar";
 import { Segments } from "../../parts/Segments";
 import { useSpace } from "../../time/useRange";
+import { ChannelsTable } from "./ChannelsTable";
 import { ConnectionsTable } from "./ConnectionsTable";
+import { ConsumersTable } from "./ConsumersTable";
+import { DeclareDialog } from "./DeclareDialog";
 import { ExchangesTable } from "./ExchangesTable";
 import { QueuesTable } from "./QueuesTable";
 import type { QueuesSearch } from "./search";
+import { useQueueSums } from "./useQueueSums";
 import "./queues.css";
 
 export type Change = (next: Partial<QueuesSearch>, replace?: boolean) => void;
+
+const TABS = [
+  ["queues", "Queues"],
+  ["exchanges", "Exchanges"],
+  ["connections", "Connections"],
+  ["channels", "Channels"],
+  ["consumers", "Consumers"],
+] as const;
 
 export function QueuesPage() {
   const space = useSpace();
   const search = useSearch({ from: "/queues" });
   const navigate = useNavigate({ from: "/queues" });
   const change: Change = (next, replace = false) => void navigate({ search: (s) => ({ ...s, ...next }), replace });
-  const queues = useQueues(space);
-  const exchanges = useExchanges(space);
-  const connections = useConnections(space);
   const { message_storage } = useOverview();
-  const ready = queues.list.reduce((n, q) => n + q.ready, 0);
+  const sums = useQueueSums(space);
   const tab = search.tab ?? "queues";
-  const q = search.q?.toLowerCase() ?? "";
+  const make = tab === "exchanges" ? "exchange" : "queue";
+  const own = { space, search, change };
   return (
     <div className="queues">
       <PageHead
         title="Queues"
         meta={
           <>
-            {queues.ready ? `${plural(queues.list.length, "queue")}, ${countShort(ready)} ready` : ""}{" "}
+            {sums ? `${plural(sums.total, "queue")}, ${countShort(sums.ready)} ready` : ""}{" "}
             {message_storage === "memory" ? (
               <span title="Durable queues and persistent messages are accepted and kept in memory: they do not survive a restart">
                 <Pill tone="warn">not on disk</Pill>
@@ -42,17 +52,22 @@ export function QueuesPage() {
             ) : null}
           </>
         }
+        actions={
+          tab === "queues" || tab === "exchanges" ? (
+            <button type="button" className="btn wide-only" onClick={() => change({ make })}>
+              New {make}
+            </button>
+          ) : null
+        }
       />
-      <div className="query">
+      <div className="query broker-tabs">
         <Segments
           label="What"
           value={tab}
-          options={[
-            ["queues", `Queues ${queues.list.length}`],
-            ["exchanges", `Exchanges ${exchanges.list.length}`],
-            ["connections", `Connections ${connections.list.length}`],
-          ]}
-          onChange={(v) => change({ tab: v === "queues" ? undefined : v, sort: undefined, q: undefined })}
+          options={TABS}
+          onChange={(v) =>
+            change({ tab: v === "queues" ? undefined : v, sort: undefined, q: undefined, cols: undefined })
+          }
         />
         <QueryField
           plain
@@ -62,11 +77,14 @@ export function QueuesPage() {
           maxWidth={420}
         />
       </div>
-      {tab === "queues" ? <QueuesTable rows={queues} q={q} search={search} change={change} /> : null}
-      {tab === "exchanges" ? (
-        <ExchangesTable rows={exchanges} space={space} q={q} search={search} change={change} />
+      {tab === "queues" ? <QueuesTable {...own} /> : null}
+      {tab === "exchanges" ? <ExchangesTable {...own} /> : null}
+      {tab === "connections" ? <ConnectionsTable {...own} /> : null}
+      {tab === "channels" ? <ChannelsTable {...own} /> : null}
+      {tab === "consumers" ? <ConsumersTable {...own} /> : null}
+      {search.make === "queue" || search.make === "exchange" ? (
+        <DeclareDialog what={search.make} space={space} close={() => change({ make: undefined }, true)} />
       ) : null}
-      {tab === "connections" ? <ConnectionsTable rows={connections} q={q} search={search} change={change} /> : null}
     </div>
   );
 }

@@ -1,14 +1,13 @@
 import { useNavigate } from "@tanstack/react-router";
-import { useMemo } from "react";
 import type { Queue } from "../../api/types";
-import type { Listed } from "../../live/hooks";
+import { useList } from "../../live/useList";
 import { Bytes } from "../../parts/Bytes";
 import { DepthSmall } from "../../parts/DepthChannel";
-import { plural } from "../../parts/format";
 import { Num } from "../../parts/Num";
-import { Empty, NoMatch, Outlines } from "../../parts/Region";
-import { type Column, Table } from "../../parts/Table";
+import { Empty } from "../../parts/Region";
+import type { Column } from "../../parts/Table";
 import { Duration } from "../../parts/Time";
+import { LongTable } from "./LongTable";
 import type { Change } from "./QueuesPage";
 import { limitOf } from "./queue";
 import type { QueuesSearch } from "./search";
@@ -108,45 +107,36 @@ const COLUMNS: Column<Queue>[] = [
 ];
 
 interface QueuesTableProps {
-  rows: Listed<Queue>;
-  q: string;
+  space: string;
   search: QueuesSearch;
   change: Change;
 }
 
-export function QueuesTable({ rows, q, search, change }: QueuesTableProps) {
+const keyOf = (q: Queue) => q.name;
+
+export function QueuesTable({ space, search, change }: QueuesTableProps) {
   const navigate = useNavigate();
-  const shown = useMemo(() => rows.list.filter((x) => x.name.toLowerCase().includes(q)), [rows.list, q]);
-  if (!rows.ready) return <Outlines />;
-  if (rows.list.length === 0) {
-    return (
-      <Empty title="No queues yet">
-        Queues that programs declare stand here with their depth, rates and waiting time. A consumer of a queue bound to{" "}
-        <code>reactor.call</code> is a service.
-      </Empty>
-    );
-  }
-  if (shown.length === 0) {
-    return (
-      <NoMatch where="this filter" outside={`${plural(rows.list.length, "queue")} outside it.`}>
-        <button type="button" className="link" onClick={() => change({ q: undefined })}>
-          Show all queues
-        </button>
-      </NoMatch>
-    );
-  }
+  const list = useList<Queue>("queues/page", { space, q: search.q, sort: search.sort }, keyOf);
   return (
-    <Table
-      label="Queues"
-      rows={shown}
+    <LongTable
+      what="queue"
+      list={list}
       columns={COLUMNS}
-      keyOf={(x) => x.name}
-      sort={search.sort}
-      onSort={(sort) => change({ sort }, true)}
-      cols={search.cols}
-      onCols={(cols) => change({ cols }, true)}
+      keyOf={keyOf}
+      search={search}
+      change={change}
       onOpen={(x) =>
         void navigate({ to: "/queues/$queueSpace/$queueName", params: { queueSpace: x.space, queueName: x.name } })
+      }
+      empty={
+        <Empty title="No queues yet">
+          Queues that programs declare stand here with their depth, rates and waiting time. A consumer of a queue bound
+          to <code>reactor.call</code> is a service. Point a RabbitMQ client at this reactor, or{" "}
+          <button type="button" className="link" onClick={() => change({ make: "queue" })}>
+            declare one here
+          </button>
+          .
+        </Empty>
       }
     />
   );

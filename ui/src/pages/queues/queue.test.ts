@@ -1,6 +1,17 @@
 import { expect, test } from "vitest";
 import type { PeekedMessage, Queue } from "../../api/types";
-import { bodyText, features, fullIn, limitOf, messageMatches, senderOf, traceOf } from "./queue";
+import {
+  argumentWords,
+  bodyAs,
+  bodyViews,
+  deathOf,
+  durabilityWords,
+  features,
+  fullIn,
+  limitOf,
+  senderOf,
+  traceOf,
+} from "./queue";
 
 const queue = (more: Partial<Queue>): Queue =>
   ({
@@ -51,16 +62,34 @@ test("the trace comes from traceparent, the sender from what the message says", 
 });
 
 test("JSON is set out, text stays, bytes become hex", () => {
-  expect(bodyText(message({ body: '{"a":1}' }))).toEqual({ text: '{\n  "a": 1\n}', kind: "json" });
-  expect(bodyText(message({ body: '{"a":1' })).kind).toBe("text");
-  expect(bodyText(message({ body: "42" })).kind).toBe("text");
-  const bytes = bodyText(message({ body: btoa("AB\x00"), encoding: "base64" }));
-  expect(bytes.text).toMatch(/^0000 {2}41 42 00 +AB·$/);
+  const json = message({ body: '{"a":1}' });
+  expect([bodyViews(json), bodyAs(json, "json")]).toEqual([["json", "text", "hex"], '{\n  "a": 1\n}']);
+  expect(bodyAs(json, "hex")).toMatch(/^0000 {2}7b 22 61 22 3a 31 7d +\{"a":1\}$/);
+  expect(bodyViews(message({ body: '{"a":1' }))).toEqual(["text", "hex"]);
+  expect(bodyViews(message({ body: "42" }))).toEqual(["text", "hex"]);
+  const bytes = message({ body: btoa("AB\x00"), encoding: "base64" });
+  expect([bodyViews(bytes), bodyAs(bytes, "hex")]).toEqual([["hex"], expect.stringMatching(/^0000 {2}41 42 00 +AB·$/)]);
 });
 
-test("messages are found by key, header and body", () => {
-  const m = message({ body: '{"order":77155}', headers: { tenant: "acme" } });
-  expect(messageMatches(m, "77155")).toBe(true);
-  expect(messageMatches(m, "ACME")).toBe(true);
-  expect(messageMatches(m, "other")).toBe(false);
+test("a dead letter says where it died last, other than here", () => {
+  const death = { queue: "orders", exchange: "shop", "routing-keys": ["placed"], reason: "rejected", count: 3 };
+  const deaths = [{ ...death, queue: "here" }, death];
+  expect(deathOf(message({ headers: { "x-death": deaths } }), "here")).toEqual({
+    queue: "orders",
+    exchange: "shop",
+    key: "placed",
+    reason: "rejected",
+    count: 3,
+  });
+  expect(deathOf(message({ headers: { "x-death": "nonsense" } }), "here")).toBeNull();
+  expect(deathOf(message({}), "here")).toBeNull();
+});
+
+test("arguments and durability are said in words", () => {
+  const limited = queue({ arguments: { "x-max-length": 10, "x-overflow": "reject-publish" } });
+  expect(argumentWords("x-max-length", 10, limited)).toBe("what is published is refused with a nack");
+  expect(argumentWords("x-message-ttl", 1500, limited)).toBe("messages expire after 1.5 s here");
+  expect(argumentWords("team", "sales", limited)).toBeNull();
+  expect(durabilityWords(queue({}))).toContain("not on disk");
+  expect(durabilityWords(queue({ durable: false }))).toContain("Transient");
 });

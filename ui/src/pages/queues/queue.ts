@@ -59,19 +59,58 @@ export function senderOf(m: Pick<PeekedMessage, "properties">): string | null {
   return typeof from === "string" && from !== "" ? from : null;
 }
 
-/** A body as it should be read: JSON set out, text as it is, bytes as hex. */
-export function bodyText(m: Pick<PeekedMessage, "body" | "encoding">): { text: string; kind: "json" | "text" | "hex" } {
-  if (m.encoding === "base64") return { text: hex(m.body), kind: "hex" };
+export type BodyView = "json" | "text" | "hex";
+
+const jsonOf = (text: string): string | null => {
   try {
-    const value: unknown = JSON.parse(m.body);
-    if (typeof value === "object" && value !== null) return { text: JSON.stringify(value, null, 2), kind: "json" };
+    const value: unknown = JSON.parse(text);
+    return typeof value === "object" && value !== null ? JSON.stringify(value, null, 2) : null;
   } catch {
     // Not JSON, or cut: shown as it came.
+    return null;
   }
-  return { text: m.body, kind: "text" };
+};
+
+/** How a body can be read, the best first: JSON set out, text as it is, bytes as hex. */
+export function bodyViews(m: Pick<PeekedMessage, "body" | "encoding">): BodyView[] {
+  if (m.encoding === "base64") return ["hex"];
+  return jsonOf(m.body) === null ? ["text", "hex"] : ["json", "text", "hex"];
 }
-function hex(base64: string): string {
-  const bytes = Uint8Array.from(atob(base64), (c) => c.charCodeAt(0));
+export function bodyAs(m: Pick<PeekedMessage, "body" | "encoding">, view: BodyView): string {
+  if (view === "json") return jsonOf(m.body) ?? m.body;
+  if (view === "text") return m.body;
+  if (m.encoding === "base64") return hex(Uint8Array.from(atob(m.body), (c) => c.charCodeAt(0)));
+  return hex(new TextEncoder().encode(m.body));
+}
+
+export interface Death {
+  queue: string;
+  exchange: string;
+  key: string;
+  reason: string;
+  count: number;
+}
+/** Where a message died last, as `x-death` says: the newest entry that is not of this queue. */
+export function deathOf(m: Pick<PeekedMessage, "headers">, here: string): Death | null {
+  const deaths = m.headers["x-death"];
+  if (!Array.isArray(deaths)) return null;
+  const word = (v: unknown): string => (typeof v === "string" ? v : "");
+  for (const death of deaths as Record<string, unknown>[]) {
+    const queue = word(death?.queue);
+    if (queue === "" || queue === here) continue;
+    const keys = death["routing-keys"];
+    return {
+      queue,
+      exchange: word(death.exchange),
+      key: Array.isArray(keys) ? word(keys[0]) : "",
+      reason: word(death.reason) || "unknown",
+      count: number(death.count) ?? 1,
+    };
+  }
+  return null;
+}
+
+function hex(bytes: Uint8Array): string {
   const lines: string[] = [];
   for (let at = 0; at < bytes.length; at += 16) {
     const row = [...bytes.slice(at, at + 16)];
@@ -82,17 +121,51 @@ function hex(base64: string): string {
   return lines.join("\n");
 }
 
-export function messageMatches(m: PeekedMessage, text: string): boolean {
-  const wanted = text.toLowerCase();
-  const hay = [
-    m.routing_key,
-    m.exchange,
-    m.encoding === "utf8" ? m.body : "",
-    JSON.stringify(m.headers),
-    JSON.stringify(m.properties),
-  ];
-  return hay.some((h) => h.toLowerCase().includes(wanted));
+const OVERFLOW: Record<string, string> = {
+  "drop-head": "the oldest is dropped to make room",
+  "reject-publish": "what is published is refused with a nack",
+  "reject-publish-dlx": "what is published is refused and dead-lettered",
+};
+const NO_EFFECT = "accepted, and of no effect here";
+
+/** What an argument of a queue does, in words; null for those that say nothing more than their value. */
+export function argumentWords(name: string, value: unknown, q: Pick<Queue, "arguments">): string | null {
+  const n = number(value);
+  const seconds = n === null ? "" : `${(n / 1000).toLocaleString("en-US")} s`;
+  switch (name) {
+    case "x-message-ttl":
+      return n === null ? null : `messages expire after ${seconds} here`;
+    case "x-expires":
+      return n === null ? null : `the queue goes after ${seconds} without use`;
+    case "x-max-length":
+    case "x-max-length-bytes":
+      return OVERFLOW[String(q.arguments["x-overflow"] ?? "drop-head")] ?? null;
+    case "x-dead-letter-exchange":
+      return "rejected, expired and crowded-out messages are published there";
+    case "x-max-priority":
+      return "higher priorities are delivered first";
+    case "x-single-active-consumer":
+      return value === true ? "one consumer at a time, the others wait to take over" : null;
+    case "x-queue-mode":
+    case "x-queue-version":
+    case "x-queue-master-locator":
+    case "x-queue-leader-locator":
+      return NO_EFFECT;
+    default:
+      return null;
+  }
 }
+
+/** How safe the messages are, in one honest sentence. */
+export function durabilityWords(q: Pick<Queue, "durable" | "not_on_disk">): string {
+  if (!q.durable) return "One copy, in memory. Transient: declared to be lost with a restart.";
+  return q.not_on_disk
+    ? "One copy, in memory, not on disk. Declared durable, yet its messages do not survive a restart of reactor."
+    : "One copy, on disk.";
+}
+
+/** A message held longer than this is worth a look. */
+export const LONG_HELD_NS = 30e9;
 
 /** A property or header value on one line. */
 export const valueText = (v: unknown): string => (typeof v === "string" ? v : JSON.stringify(v));
