@@ -8,7 +8,7 @@
 #   docker run --rm -p 127.0.0.1:80:80 -p 127.0.0.1:443:443 -p 127.0.0.1:15000-15010:15000-15010 \
 #     -p 127.0.0.1:16000:16000 -p 127.0.0.1:5672:5672 reactor
 #
-# `tests/run image` builds both from this very file and tries them.
+# BuildKit is needed, docker's own since 23. `tests/run image` builds both from this very file, without docker, and tries them.
 
 FROM node:20-bookworm-slim AS ui
 WORKDIR /ui

@@ -1,5 +1,5 @@
-"""An image run as a container engine would run it, without one: its file tree as root, its user, its environment, its entry point, in
-namespaces of its own (network, mounts, processes: the program is process 1), in a network like docker's default bridge.
+"""An image run as a container engine would run it, without one: its file tree as root, its user, its environment, its entry point,
+in namespaces of its own (network, mounts, processes: the program is process 1), in a network like docker's default bridge.
 
     host    172.17.0.1, the default gateway of every box; published ports are relayed from its 127.0.0.1
     box     172.17.0.2, another box 172.17.0.3
