@@ -1,6 +1,6 @@
 //! Web requests to the control port: Host against DNS rebinding, Origin against foreign sites, the token against other machines.
 
-use super::login::{ADMINISTRATOR, Access};
+use super::login::{ADMINISTRATOR, Access, Login};
 use super::peer::is_loopback_host;
 use crate::model::config::AccessMode;
 use crate::model::identity::{Permissions, Principal};
@@ -19,6 +19,8 @@ pub struct WebRequest<'a> {
     pub navigates: bool,
     /// The token as `Authorization: Bearer`, as cookie or as `?token=` of the address.
     pub token: Option<&'a str>,
+    /// User and password of `Authorization: Basic`.
+    pub login: Option<(&'a str, &'a str)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +31,8 @@ pub enum WebRefusal {
     ForeignOrigin,
     /// 401: the token is missing or wrong.
     NoToken,
+    /// 401: no such user, another password, or no administrator.
+    NoLogin,
 }
 
 impl WebRefusal {
@@ -37,6 +41,7 @@ impl WebRefusal {
             WebRefusal::ForeignHost => "the Host of this request does not name this machine",
             WebRefusal::ForeignOrigin => "this request was sent by a page of another site",
             WebRefusal::NoToken => "this request carries no valid token",
+            WebRefusal::NoLogin => "this login is refused",
         }
     }
 
@@ -44,6 +49,7 @@ impl WebRefusal {
         match self {
             WebRefusal::ForeignHost => "Open the dashboard as http://localhost, or show the token printed at start.",
             WebRefusal::ForeignOrigin => "Call the API from the dashboard's own address, or from a program that sends no Origin.",
+            WebRefusal::NoLogin => "Log in as a user with the tag administrator, with its own password.",
             WebRefusal::NoToken => "Use the dashboard address printed at start, or send Authorization: Bearer with its token.",
         }
     }
@@ -57,6 +63,13 @@ impl Access {
         }
         if request.token.is_some_and(|token| self.is_token(token)) {
             return Ok(operator());
+        }
+        if let Some((user, password)) = request.login {
+            let login = Login { mechanism: "Basic", user, password, peer: request.peer };
+            return match self.login(login) {
+                Ok(principal) if principal.has_tag(ADMINISTRATOR) => Ok(principal.with(Permissions::All)),
+                Ok(_) | Err(_) => Err(WebRefusal::NoLogin),
+            };
         }
         if self.mode() == AccessMode::Required || !self.is_trusted(request.peer) {
             return Err(WebRefusal::NoToken);
@@ -92,6 +105,9 @@ fn is_foreign(request: &WebRequest<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::access::password;
+    use crate::model::account::User;
+    use crate::model::catalog::Accounts;
     use crate::model::config::AccessSettings;
 
     fn access(mode: AccessMode) -> Access {
@@ -106,6 +122,7 @@ mod tests {
             fetch_site: None,
             navigates: false,
             token: None,
+            login: None,
         }
     }
 
@@ -117,6 +134,26 @@ mod tests {
     fn this_machine_needs_no_login_in_dev_mode() {
         assert_eq!(refusal(AccessMode::Dev, local()), None);
         assert_eq!(refusal(AccessMode::Required, local()), Some(WebRefusal::NoToken));
+    }
+
+    #[test]
+    fn an_administrator_may_log_in_instead() {
+        let access = access(AccessMode::Required);
+        let user = |name: &str, tags: &[&str]| User {
+            name: name.into(),
+            password_hash: password::hash("pass"),
+            tags: tags.iter().map(|tag| (*tag).to_owned()).collect(),
+            ..User::default()
+        };
+        let users = [("ann".into(), user("ann", &["administrator"])), ("bob".into(), user("bob", &["monitoring"]))].into();
+        access.set_accounts(Accounts { users, ..Accounts::default() });
+        let admitted = |user: &'static str, password: &'static str| {
+            access.admit(&WebRequest { login: Some((user, password)), ..local() }).map(|principal| principal.user.to_string())
+        };
+        assert_eq!(admitted("ann", "pass"), Ok("ann".into()));
+        for (user, password) in [("ann", "wrong"), ("bob", "pass"), ("eve", "pass")] {
+            assert_eq!(admitted(user, password), Err(WebRefusal::NoLogin), "{user}");
+        }
     }
 
     #[test]

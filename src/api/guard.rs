@@ -13,6 +13,8 @@ use crate::model::identity::Principal;
 use axum::extract::{ConnectInfo, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use http::uri::Authority;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use std::net::SocketAddr;
@@ -54,6 +56,7 @@ fn admit(access: &Access, request: &Request) -> Result<Admitted, Problem> {
     let navigates = reads && field("sec-fetch-mode") == Some("navigate");
     let given = token_in_query(request.uri());
     let token = given.or_else(|| bearer(request.headers())).or_else(|| cookie(request.headers(), &cookie_name(&host)));
+    let basic = basic(request.headers());
     let principal = access
         .admit(&WebRequest {
             peer: peer.ip(),
@@ -62,6 +65,7 @@ fn admit(access: &Access, request: &Request) -> Result<Admitted, Problem> {
             fetch_site: field("sec-fetch-site"),
             navigates,
             token,
+            login: basic.as_ref().map(|(user, password)| (user.as_str(), password.as_str())),
         })
         .map_err(problem)?;
     let api = request.uri().path().starts_with("/api/");
@@ -72,7 +76,7 @@ fn admit(access: &Access, request: &Request) -> Result<Admitted, Problem> {
 fn problem(refusal: WebRefusal) -> Problem {
     let status = match refusal {
         WebRefusal::ForeignHost | WebRefusal::ForeignOrigin => StatusCode::FORBIDDEN,
-        WebRefusal::NoToken => StatusCode::UNAUTHORIZED,
+        WebRefusal::NoToken | WebRefusal::NoLogin => StatusCode::UNAUTHORIZED,
     };
     Problem::new(status, refusal.what()).next(refusal.next())
 }
@@ -128,6 +132,17 @@ fn token_in_query(uri: &Uri) -> Option<&str> {
 fn bearer(headers: &HeaderMap) -> Option<&str> {
     let (scheme, token) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}
+
+/// User and password of `Authorization: Basic`.
+fn basic(headers: &HeaderMap) -> Option<(String, String)> {
+    let (scheme, encoded) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    if !scheme.eq_ignore_ascii_case("basic") {
+        return None;
+    }
+    let text = String::from_utf8(STANDARD.decode(encoded.trim()).ok()?).ok()?;
+    let (user, password) = text.split_once(':')?;
+    Some((user.to_owned(), password.to_owned()))
 }
 
 fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
