@@ -214,8 +214,14 @@ mod tests {
 
     fn access(mode: AccessMode) -> Access {
         let trusted_peers = vec!["172.17.0.1".parse().expect("an address")];
-        let access =
-            Access::new(&AccessSettings { mode, token: Some("secret".into()), trusted_peers, ..AccessSettings::default() });
+        let settings = AccessSettings {
+            mode,
+            token: Some("secret".into()),
+            trusted_peers,
+            loopback_users: vec!["guest".into()],
+            ..AccessSettings::default()
+        };
+        let access = Access::new(&settings);
         access.set_accounts(access.seed().accounts());
         access
     }

@@ -16,6 +16,13 @@ pub fn hash(password: &str) -> String {
     salted(HashingAlgorithm::default(), rng::secure::<SALT_BYTES>(), password)
 }
 
+/// A hash that is the same for the same user and password each time: a configuration that is read again has not changed.
+pub fn steady_hash(user: &str, password: &str) -> String {
+    let seed = digest::digest(&digest::SHA256, format!("{user}\0{password}").as_bytes());
+    let salt = *seed.as_ref().first_chunk().expect("a digest is longer than a salt");
+    salted(HashingAlgorithm::default(), salt, password)
+}
+
 /// Whether `password` opens the account. An empty one never does, whatever is kept.
 pub fn opens(user: &User, password: &str) -> bool {
     let Some(salt) = salt(&user.password_hash, user.hashing_algorithm) else { return false };
@@ -72,6 +79,8 @@ mod tests {
             assert!(is_hash(&made.password_hash, algorithm) && opens(&made, "pässword") && !opens(&made, "password"));
         }
         assert_ne!(hash("same"), hash("same"));
+        assert_eq!(steady_hash("ann", "same"), steady_hash("ann", "same"));
+        assert!(opens(&user(&steady_hash("ann", "same"), HashingAlgorithm::Sha256), "same"));
     }
 
     #[test]

@@ -74,6 +74,11 @@ const OPERATOR_SETTINGS: &[&str] = &[
     "ha-sync-mode",
 ];
 
+/// Whether a policy may stand as it is written, whatever space it is of.
+pub fn check_policy(policy: &Policy, is_operators: bool) -> Result<(), Refusal> {
+    if is_operators { check_operator(policy) } else { check(policy) }
+}
+
 pub(super) fn check(policy: &Policy) -> Result<(), Refusal> {
     check_by(policy, "policy", |_| true)
 }

@@ -17,6 +17,7 @@ pub struct Config {
     pub telemetry: TelemetrySettings,
     pub log: LogSettings,
     pub access: AccessSettings,
+    pub proxy: ProxySettings,
     /// The file that was read, if one was.
     pub file: Option<PathBuf>,
 }
@@ -249,6 +250,70 @@ pub struct AccessSettings {
     pub trusted_peers: Vec<IpAddr>,
     /// Users that only this machine may log in as.
     pub loopback_users: Vec<String>,
+    pub client_certificates: ClientCertificates,
+    pub certificate_login: CertificateLogin,
+}
+
+/// What `amqps` asks of its clients.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ClientCertificates {
+    #[default]
+    Ignored,
+    /// Who shows one must show a good one, signed by an authority of this PEM file.
+    Optional(PathBuf),
+    Required(PathBuf),
+}
+
+/// What of a client's certificate is the user it logs in as.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CertificateLogin {
+    /// The whole subject: `CN=ann,O=Shop`.
+    #[default]
+    DistinguishedName,
+    /// `ann`
+    CommonName,
+}
+
+/// Ports that take a PROXY header, and from whom.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProxySettings {
+    pub ports: Vec<PortName>,
+    pub trusted: Vec<Network>,
+}
+
+impl ProxySettings {
+    /// Whether a connection must begin with a PROXY header.
+    pub fn expects(&self, port: PortName, peer: IpAddr) -> bool {
+        self.ports.contains(&port) && self.trusted.iter().any(|network| network.contains(peer))
+    }
+}
+
+/// An address, or all that share its first bits: `10.0.0.0/8`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Network {
+    address: IpAddr,
+    bits: u32,
+}
+
+impl Network {
+    pub fn parse(text: &str) -> Option<Self> {
+        let (address, bits) = match text.split_once('/') {
+            Some((address, bits)) => (address, Some(bits.parse::<u32>().ok()?)),
+            None => (text, None),
+        };
+        let address: IpAddr = address.parse().ok()?;
+        let most = if address.is_ipv4() { 32 } else { 128 };
+        let bits = bits.unwrap_or(most);
+        (bits <= most).then_some(Network { address, bits })
+    }
+
+    pub fn contains(&self, peer: IpAddr) -> bool {
+        match (self.address, peer.to_canonical()) {
+            (IpAddr::V4(own), IpAddr::V4(peer)) => (own.to_bits() ^ peer.to_bits()).leading_zeros() >= self.bits,
+            (IpAddr::V6(own), IpAddr::V6(peer)) => (own.to_bits() ^ peer.to_bits()).leading_zeros() >= self.bits,
+            _ => false,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -259,4 +324,23 @@ pub enum AccessMode {
     Dev,
     /// The token, or an issued user, from everywhere.
     Required,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn networks_hold_what_shares_their_first_bits() {
+        let holds =
+            |network: &str, peer: &str| Network::parse(network).expect("a network").contains(peer.parse().expect("an address"));
+        assert!(holds("10.0.0.0/8", "10.200.3.4") && !holds("10.0.0.0/8", "11.0.0.1"));
+        assert!(holds("10.0.0.0/8", "::ffff:10.1.1.1"));
+        assert!(holds("127.0.0.1", "127.0.0.1") && !holds("127.0.0.1", "127.0.0.2"));
+        assert!(holds("0.0.0.0/0", "8.8.8.8") && !holds("0.0.0.0/0", "::2"));
+        assert!(holds("2001:db8::/32", "2001:db8:1::1"));
+        for wrong in ["", "10.0.0.0/33", "10.0.0/8", "x/1", "::/129"] {
+            assert_eq!(Network::parse(wrong), None, "{wrong}");
+        }
+    }
 }

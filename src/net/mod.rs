@@ -9,6 +9,7 @@ pub mod http;
 pub mod listener;
 pub mod otlp;
 pub mod peek;
+pub mod proxy;
 pub mod tls;
 pub mod web;
 

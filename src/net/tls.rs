@@ -8,8 +8,13 @@
 //! ```
 
 use crate::kernel::Clock;
+use crate::model::config::CertificateLogin;
+use rustls::RootCertStore;
+use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::ClientCertVerifier;
 use std::fs;
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -19,6 +24,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
+use x509_cert::der::Decode as _;
 
 /// Days a self-signed certificate is good for; longer ones are refused by some systems even when trusted by hand (825).
 const VALID_DAYS: u64 = 397;
@@ -37,6 +43,15 @@ pub enum Certificate {
     SelfSigned { directory: PathBuf, names: Vec<String> },
     /// Made here and forgotten at exit.
     Ephemeral { names: Vec<String> },
+}
+
+/// Which clients must show a certificate, and whose signatures count.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Clients {
+    /// PEM file of the authorities' certificates.
+    pub authorities: PathBuf,
+    /// Who shows none is turned away.
+    pub required: bool,
 }
 
 /// What the listener speaks under TLS.
@@ -68,18 +83,22 @@ struct Identity {
     key: PrivateKeyDer<'static>,
 }
 
-/// Reads or makes the certificate and builds the acceptor for a listener.
-pub fn acceptor(certificate: &Certificate, alpn: Alpn) -> Result<TlsAcceptor, TlsFault> {
+/// Reads or makes the certificate and builds the acceptor for a listener; without `clients` nobody is asked for a certificate.
+pub fn acceptor(certificate: &Certificate, alpn: Alpn, clients: Option<&Clients>) -> Result<TlsAcceptor, TlsFault> {
     let (identity, path) = match certificate {
         Certificate::Files { chain, key } => (from_files(chain, key)?, chain.clone()),
         Certificate::SelfSigned { directory, names } => (kept(directory, names, today())?, directory.join(KEPT_NAME)),
         Certificate::Ephemeral { names } => (parse(&make(names, today())?).map_err(TlsFault::Make)?, PathBuf::new()),
     };
     let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let verifier = match clients {
+        Some(clients) => verifier(clients, provider.clone())?,
+        None => WebPkiClientVerifier::no_client_auth(),
+    };
     let mut config = rustls::ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(|error| TlsFault::Make(error.to_string()))?
-        .with_no_client_auth()
+        .with_client_cert_verifier(verifier)
         .with_single_cert(identity.chain, identity.key)
         .map_err(|error| TlsFault::Mismatch { path, cause: error.to_string() })?;
     config.alpn_protocols = match alpn {
@@ -87,6 +106,40 @@ pub fn acceptor(certificate: &Certificate, alpn: Alpn) -> Result<TlsAcceptor, Tl
         Alpn::None => Vec::new(),
     };
     Ok(TlsAcceptor::from(Arc::new(config)))
+}
+
+/// Checks clients' certificates against the authorities.
+fn verifier(clients: &Clients, provider: Arc<CryptoProvider>) -> Result<Arc<dyn ClientCertVerifier>, TlsFault> {
+    let path = &clients.authorities;
+    let wrong = |cause: String, next| TlsFault::File { path: path.clone(), cause, next };
+    let pem = fs::read(path).map_err(|error| wrong(error.to_string(), "Check the path and its permissions"))?;
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(&pem) {
+        let added =
+            certificate.map_err(|error| error.to_string()).and_then(|der| roots.add(der).map_err(|error| error.to_string()));
+        added.map_err(|cause| wrong(cause, "It must be PEM certificates of authorities (`BEGIN CERTIFICATE`)"))?;
+    }
+    if roots.is_empty() {
+        return Err(wrong("it holds no certificate".to_owned(), "It must be PEM (`BEGIN CERTIFICATE`)"));
+    }
+    let builder = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
+    let builder = if clients.required { builder } else { builder.allow_unauthenticated() };
+    builder.build().map_err(|error| wrong(error.to_string(), "Check the authorities' certificates"))
+}
+
+/// The user that a client's certificate (DER) names: its subject, or the common names in it.
+pub fn user_of(certificate: &[u8], login: CertificateLogin) -> Option<String> {
+    let certificate = x509_cert::Certificate::from_der(certificate).ok()?;
+    let subject = certificate.tbs_certificate().subject();
+    let user = match login {
+        CertificateLogin::DistinguishedName => subject.to_string(),
+        CertificateLogin::CommonName => {
+            let text = subject.to_string();
+            let names: Vec<&str> = text.split(',').filter_map(|part| part.strip_prefix("CN=")).collect();
+            names.join(",")
+        }
+    };
+    Some(user).filter(|user| !user.is_empty())
 }
 
 /// The handshake, within `limit`.
@@ -238,7 +291,7 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let (chain, key) = (directory.path().join("chain.pem"), directory.path().join("key.pem"));
         let files = Certificate::Files { chain: chain.clone(), key: key.clone() };
-        let fault = |certificate: &Certificate| match acceptor(certificate, Alpn::Http) {
+        let fault = |certificate: &Certificate| match acceptor(certificate, Alpn::Http, None) {
             Ok(_) => panic!("wrong files were accepted"),
             Err(fault) => fault.to_string(),
         };
@@ -252,6 +305,25 @@ mod tests {
         fs::write(&key, &other).expect("written");
         assert!(fault(&files).contains("key"), "{}", fault(&files));
         fs::write(&key, &one).expect("written");
-        assert!(acceptor(&files, Alpn::Http).is_ok());
+        assert!(acceptor(&files, Alpn::Http, None).is_ok());
+        let clients = Clients { authorities: directory.path().join("ca.pem"), required: true };
+        let fault = acceptor(&files, Alpn::None, Some(&clients)).err().expect("no such file").to_string();
+        assert!(fault.contains("ca.pem"), "{fault}");
+        fs::write(&clients.authorities, "nonsense").expect("written");
+        let fault = acceptor(&files, Alpn::None, Some(&clients)).err().expect("no certificate").to_string();
+        assert!(fault.contains("ca.pem: it holds no certificate"), "{fault}");
+    }
+
+    #[test]
+    fn a_certificate_names_its_user_by_subject_or_common_name() {
+        let mut params = rcgen::CertificateParams::new(Vec::new()).expect("names");
+        params.distinguished_name = rcgen::DistinguishedName::new();
+        params.distinguished_name.push(rcgen::DnType::OrganizationName, "Shop");
+        params.distinguished_name.push(rcgen::DnType::CommonName, "ann");
+        let key = rcgen::KeyPair::generate().expect("a key");
+        let certificate = params.self_signed(&key).expect("signed");
+        assert_eq!(user_of(certificate.der(), CertificateLogin::CommonName).as_deref(), Some("ann"));
+        assert_eq!(user_of(certificate.der(), CertificateLogin::DistinguishedName).as_deref(), Some("CN=ann,O=Shop"));
+        assert_eq!(user_of(b"nonsense", CertificateLogin::CommonName), None);
     }
 }

@@ -1,7 +1,7 @@
 //! Builds the engines from the configuration and joins them; nothing runs yet.
 
 use super::StartError;
-use super::wiring::{BrokerTopology, BusAttachments, GuardedAccounts, InstanceDoors, SupervisedServices};
+use super::wiring::{BrokerTopology, BusAttachments, ClientDefinitions, GuardedAccounts, InstanceDoors, SupervisedServices};
 use crate::access::Access;
 use crate::api::view::Sources;
 use crate::api::{self, ApiContext};
@@ -10,11 +10,11 @@ use crate::control::{Control, Ports};
 use crate::gateway::{Gateway, GatewayConfig};
 use crate::kernel::task::Tasks;
 use crate::kernel::{Clock, Drain, rng};
-use crate::model::config::{AccessMode, Config, PortName, Storage};
+use crate::model::config::{AccessMode, ClientCertificates, Config, PortName, Storage};
 use crate::model::door::Doors;
 use crate::model::emit;
 use crate::model::topology::DEFAULT_SPACE;
-use crate::net::amqp::AmqpContext;
+use crate::net::amqp::{AmqpContext, Sessions};
 use crate::net::otlp;
 use crate::net::tls::{self, Alpn, Certificate};
 use crate::registry::Registry;
@@ -95,8 +95,10 @@ impl Plans<'_> {
     pub fn build(&self) -> Result<Engines, StartError> {
         let clock = self.clock;
         let certificate = certificate(self.config);
-        let acceptor = |alpn| tls::acceptor(&certificate, alpn).map_err(|fault| StartError::Fault(fault.to_string()));
-        let (tls_http, tls_amqp) = (acceptor(Alpn::Http)?, acceptor(Alpn::None)?);
+        let clients = clients(self.config);
+        let acceptor =
+            |alpn, clients| tls::acceptor(&certificate, alpn, clients).map_err(|fault| StartError::Fault(fault.to_string()));
+        let (tls_http, tls_amqp) = (acceptor(Alpn::Http, None)?, acceptor(Alpn::None, clients.as_ref())?);
 
         let access = Arc::new(Access::new(&self.config.access));
         let registry = Arc::new(Registry::new(clock.clone()));
@@ -117,13 +119,15 @@ impl Plans<'_> {
             services: Arc::new(SupervisedServices(supervisor.clone())),
         };
         let definitions = Arc::new(Control::new(clock.clone(), ports, access.seed()));
+        broker.watch(Arc::new(ClientDefinitions(Arc::downgrade(&definitions))));
 
         let amqp = Arc::new(AmqpContext {
             broker: broker.clone(),
             access: access.clone(),
             clock: clock.clone(),
             drain: self.drains.bus.clone(),
-            session: session_config(self.config),
+            sessions: Sessions::new(session_config(self.config)),
+            certificate_login: self.config.access.certificate_login,
         });
         let ui = ui();
         let sources = Sources {
@@ -198,7 +202,7 @@ fn broker_config(config: &Config) -> BrokerConfig {
     BrokerConfig { queue_bytes_max: config.limits.queue_bytes_max, infer_parents: config.telemetry.infer_parents }
 }
 
-fn session_config(config: &Config) -> Arc<SessionConfig> {
+fn session_config(config: &Config) -> SessionConfig {
     let limits = &config.limits;
     Arc::new(SessionConfig {
         frame_max: limits.amqp_frame_bytes_max,
@@ -230,6 +234,16 @@ fn certificate(config: &Config) -> Certificate {
         (None, Storage::Directory(directory)) => Certificate::SelfSigned { directory: directory.clone(), names: Vec::new() },
         (None, Storage::Ephemeral) => Certificate::Ephemeral { names: Vec::new() },
     }
+}
+
+/// What `amqps` asks of its clients.
+fn clients(config: &Config) -> Option<tls::Clients> {
+    let (authorities, required) = match &config.access.client_certificates {
+        ClientCertificates::Ignored => return None,
+        ClientCertificates::Optional(authorities) => (authorities.clone(), false),
+        ClientCertificates::Required(authorities) => (authorities.clone(), true),
+    };
+    Some(tls::Clients { authorities, required })
 }
 
 /// `REACTOR_UI_DIR` serves the dashboard from disk while somebody works on it.

@@ -6,13 +6,13 @@
 use super::build::{Drains, Engines};
 use crate::gateway::Scheme;
 use crate::kernel::{Clock, Drain};
-use crate::model::config::PortName;
+use crate::model::config::{PortName, ProxySettings};
 use crate::model::door::Doors;
 use crate::model::emit;
 use crate::model::happening::{Happening, What};
 use crate::model::topology::DEFAULT_SPACE;
 use crate::net::web::{self, Speaks};
-use crate::net::{Accepted, Serve, amqp, http, peek, tls};
+use crate::net::{Accepted, Serve, amqp, http, peek, proxy, tls};
 use crate::wire::sniff::Sniffed;
 use std::future::Future;
 use std::pin::Pin;
@@ -30,6 +30,7 @@ pub struct Shared {
     pub clock: Clock,
     pub drains: Drains,
     pub handshake: Duration,
+    pub proxy: ProxySettings,
 }
 
 /// Serves one port.
@@ -66,8 +67,11 @@ struct Visit {
 
 impl Visit {
     /// Looks what the peer speaks, and says how to go on.
-    async fn begin(self, accepted: Accepted) -> Served {
+    async fn begin(self, mut accepted: Accepted) -> Served {
         let drain = self.shared.drains.of(self.name).clone();
+        if self.shared.proxy.expects(self.name, accepted.peer.ip()) && !self.hear_proxy(&mut accepted, &drain).await {
+            return Box::pin(std::future::ready(()));
+        }
         let spoke = tokio::select! {
             spoke = peek::protocol(&accepted.stream, self.shared.handshake) => spoke,
             () = drain.begun() => None,
@@ -105,6 +109,25 @@ impl Visit {
                 Box::pin(async move { peek::turn_away(accepted.stream, spoke, &what).await })
             }
         }
+    }
+
+    /// Takes whose connection a trusted load balancer brings. False if it does not say so: taken for its own, everybody would be this
+    /// machine.
+    async fn hear_proxy(&self, accepted: &mut Accepted, drain: &Drain) -> bool {
+        let told = tokio::select! {
+            told = proxy::read(&mut accepted.stream, self.shared.handshake) => told,
+            () = drain.begun() => return false,
+        };
+        match told {
+            Ok(peer) => accepted.peer = peer.unwrap_or(accepted.peer),
+            Err(error) => {
+                let (peer, reason) = (accepted.peer.to_string(), format!("expected a PROXY header (proxy.ports): {error}"));
+                let what = What::ConnectionRefused { door: self.name.as_str(), peer: peer.into(), reason: reason.into() };
+                emit::happening(Happening { at_ns: self.shared.clock.unix_nanos(), space: DEFAULT_SPACE.into(), what });
+                return false;
+            }
+        }
+        true
     }
 
     fn amqp(&self) -> Arc<amqp::AmqpContext> {

@@ -98,6 +98,7 @@ impl Node {
             clock: clock.clone(),
             drains: drains.clone(),
             handshake: config.limits.handshake,
+            proxy: config.proxy.clone(),
         });
         for door in bound {
             let entry = doors.iter().find(|entry| entry.name == door.name).expect("every bound door has its entry").clone();

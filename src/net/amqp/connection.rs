@@ -6,14 +6,17 @@
 use super::AmqpContext;
 use super::dispatch::{self, Caller};
 use super::frames::FrameLog;
-use super::login::{self, Guest, Place};
+use super::login::{self, Door, Guest, Place};
 use super::transport::Transport;
 use super::writer::Writer;
 use crate::broker::{Client, Failed, Hold, Link};
 use crate::kernel::clock::Instant;
 use crate::kernel::pool;
+use crate::net::tls;
 use crate::wire::amqp::encode::method;
-use crate::wire::amqp::method::{BasicAck, BasicPublish, ConnectionBlocked, ConnectionOpen, ConnectionUnblocked, MethodId};
+use crate::wire::amqp::method::{
+    BasicAck, BasicPublish, ChannelOpen, ConnectionBlocked, ConnectionOpen, ConnectionUnblocked, MethodId,
+};
 use crate::wire::amqp::{Encode, Event, Finish, Reach, Reply, ReplyCode, Session};
 use std::future::{Future, poll_fn};
 use std::net::SocketAddr;
@@ -32,6 +35,8 @@ const RESTING_BYTES_MAX: usize = 4 * 1024;
 pub(super) struct Connection<S: Transport> {
     context: Arc<AmqpContext>,
     place: Place,
+    /// Whom the peer's certificate names.
+    certificate_user: Option<Box<str>>,
     reader: S::Read,
     writer: Arc<Writer<S::Write>>,
     session: Session,
@@ -84,10 +89,13 @@ enum Outcome {
 impl<S: Transport> Connection<S> {
     pub fn new(stream: S, peer: SocketAddr, context: Arc<AmqpContext>) -> Self {
         let place = Place { peer, local: stream.local_addr(), protocol: S::PROTOCOL };
+        let certificate_user = stream.certificate().and_then(|certificate| tls::user_of(&certificate, context.certificate_login)).map(String::into_boxed_str);
         let (reader, writer) = stream.halves();
-        let session = Session::new(context.session.clone(), context.clock.now());
+        let session = context.sessions.config(context.broker.cluster_name(), certificate_user.is_some());
+        let session = Session::new(session, context.clock.now());
         Connection {
             place,
+            certificate_user,
             reader,
             writer: Arc::new(Writer::new(writer, FrameLog::to_peer(peer))),
             session,
@@ -222,7 +230,8 @@ impl<S: Transport> Connection<S> {
         let buffer = std::mem::take(&mut self.buffer);
         let mut input = &buffer[..];
         while let Some(event) = self.session.next_event(&mut input, now, &mut self.out) {
-            let outcome = handle(event, self.client.as_mut(), &self.context, &self.place, &mut self.out);
+            let door = Door { context: &self.context, place: &self.place, certificate_user: self.certificate_user.as_deref() };
+            let outcome = handle(event, self.client.as_mut(), door, &mut self.out);
             if !matches!(outcome, Outcome::Done) {
                 self.act(outcome, now);
             }
@@ -414,7 +423,7 @@ impl<S: Transport> Connection<S> {
 
 /// Tells the broker what an event means. It must not touch the session, which the event borrows.
 // HOT
-fn handle(event: Event<'_>, client: Option<&mut Client>, context: &AmqpContext, place: &Place, out: &mut Vec<u8>) -> Outcome {
+fn handle(event: Event<'_>, client: Option<&mut Client>, door: Door<'_>, out: &mut Vec<u8>) -> Outcome {
     match (event, client) {
         (Event::Publish(publish), Some(client)) => match client.publish(publish) {
             Ok(()) => Outcome::Done,
@@ -429,13 +438,16 @@ fn handle(event: Event<'_>, client: Option<&mut Client>, context: &AmqpContext, 
         }
         (Event::ChannelOpened { channel }, Some(client)) => {
             client.open_channel(channel);
-            Outcome::Done
+            match login::admit_channel(door.context, client) {
+                Ok(()) => Outcome::Done,
+                Err(refused) => Outcome::Failed(Failed { channel, refused }, ChannelOpen::ID),
+            }
         }
         (Event::ChannelClosed { channel, .. } | Event::ChannelFailed { channel, .. }, Some(client)) => {
             client.close_channel(channel);
             Outcome::Done
         }
-        (Event::Login(login), _) => match login::admit(context, &login, place.peer) {
+        (Event::Login(login), _) => match login::admit(&door, &login) {
             Ok(guest) => Outcome::Admitted(Box::new(guest)),
             Err(reply) => Outcome::Refused(reply),
         },

@@ -2,7 +2,7 @@
 
 use super::{AmqpContext, dispatch};
 use crate::access::Login as Credentials;
-use crate::broker::ConnectionInfo;
+use crate::broker::{Client, ConnectionInfo, Refused};
 use crate::model::happening::{Happening, What};
 use crate::model::identity::Principal;
 use crate::model::table::Table;
@@ -11,15 +11,32 @@ use crate::model::{emit, refusal::Refusal};
 use crate::wire::amqp::{Login, Reply, ReplyCode, Session};
 use std::net::SocketAddr;
 
+/// The mechanism of clients that show a certificate.
+const EXTERNAL: &str = "EXTERNAL";
+
 /// Who came in, before it opened a virtual host.
 pub(super) struct Guest {
     pub principal: Principal,
     pub client_properties: Table,
 }
 
-pub(super) fn admit(context: &AmqpContext, login: &Login<'_>, peer: SocketAddr) -> Result<Guest, Reply> {
+/// What an event may be answered by.
+#[derive(Clone, Copy)]
+pub(super) struct Door<'a> {
+    pub context: &'a AmqpContext,
+    pub place: &'a Place,
+    /// Whom the peer's certificate names.
+    pub certificate_user: Option<&'a str>,
+}
+
+pub(super) fn admit(door: &Door<'_>, login: &Login<'_>) -> Result<Guest, Reply> {
+    let (context, peer) = (door.context, door.place.peer);
     let Login { mechanism, user, password, client_properties } = *login;
-    match context.access.login(Credentials { mechanism, user, password, peer: peer.ip() }) {
+    let admitted = match door.certificate_user.filter(|_| mechanism == EXTERNAL) {
+        Some(user) => context.access.login_by_certificate(user, peer.ip()),
+        None => context.access.login(Credentials { mechanism, user, password, peer: peer.ip() }),
+    };
+    match admitted {
         Ok(principal) => Ok(Guest { principal, client_properties: client_properties.to_table() }),
         Err(refusal) => {
             tell(context, peer, &refusal);
@@ -51,6 +68,13 @@ pub(super) fn describe(guest: &Guest, session: &Session, place: &Place) -> Conne
         consumer_cancel_notify: capabilities.consumer_cancel_notify,
         connection_blocked: capabilities.connection_blocked,
     }
+}
+
+/// Whether the channel that a client has just opened is within its user's limit.
+pub(super) fn admit_channel(context: &AmqpContext, client: &Client) -> Result<(), Refused> {
+    let user = &client.link().user;
+    let limits = context.access.limits(user);
+    context.broker.admits_channel(user, limits)
 }
 
 /// Lets a guest into a space: it must exist, have room, and be one the guest may enter.

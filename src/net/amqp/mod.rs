@@ -21,11 +21,12 @@ mod writer;
 use crate::access::Access;
 use crate::broker::Broker;
 use crate::kernel::{Clock, Drain};
+use crate::model::config::CertificateLogin;
 use crate::wire::amqp::SessionConfig;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 pub use transport::Transport;
 
@@ -36,7 +37,35 @@ pub struct AmqpContext {
     pub clock: Clock,
     /// When it begins, connections are closed with 320; when it is cut, they are dropped.
     pub drain: Drain,
-    pub session: Arc<SessionConfig>,
+    pub sessions: Sessions,
+    /// What of a client's certificate is its user.
+    pub certificate_login: CertificateLogin,
+}
+
+/// What is offered to clients. All connections of one kind share one value: many rest.
+pub struct Sessions {
+    offered: SessionConfig,
+    /// Under the name it was made for: without and with SASL EXTERNAL.
+    made: Mutex<Option<(Arc<str>, [Arc<SessionConfig>; 2])>>,
+}
+
+impl Sessions {
+    pub fn new(offered: SessionConfig) -> Self {
+        Sessions { offered, made: Mutex::default() }
+    }
+
+    fn config(&self, cluster_name: Arc<str>, external: bool) -> Arc<SessionConfig> {
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        if !made.as_ref().is_some_and(|(name, _)| *name == cluster_name) {
+            let config = |external| {
+                let cluster_name = cluster_name.to_string();
+                Arc::new(SessionConfig { cluster_name, external, ..self.offered.clone() })
+            };
+            *made = Some((cluster_name.clone(), [config(false), config(true)]));
+        }
+        let (_, configs) = made.as_ref().expect("it was just made");
+        configs[usize::from(external)].clone()
+    }
 }
 
 /// Serves one connection until it closes or drain ends it. Bytes that a sniffer has read are part of `stream`.

@@ -51,7 +51,8 @@ impl Served {
             access: Arc::new(Access::new(&settings)),
             clock: clock.clone(),
             drain: Drain::new(),
-            session: Arc::new(SessionConfig { handshake: HANDSHAKE, ..SessionConfig::default() }),
+            sessions: Sessions::new(SessionConfig { handshake: HANDSHAKE, ..SessionConfig::default() }),
+            certificate_login: CertificateLogin::default(),
         };
         let task = serve(door, ([127, 0, 0, 1], 50_000).into(), Arc::new(context));
         let woken = Arc::new(Woken { since_last: true.into(), news: Notify::new() });

@@ -14,6 +14,10 @@ pub trait Transport: Send + 'static {
     const PROTOCOL: &'static str;
 
     fn local_addr(&self) -> Option<SocketAddr>;
+    /// The certificate that the peer proved to own, as DER.
+    fn certificate(&self) -> Option<Vec<u8>> {
+        None
+    }
     fn halves(self) -> (Self::Read, Self::Write);
 }
 
@@ -38,6 +42,10 @@ impl Transport for TlsStream<TcpStream> {
 
     fn local_addr(&self) -> Option<SocketAddr> {
         self.get_ref().0.local_addr().ok()
+    }
+
+    fn certificate(&self) -> Option<Vec<u8>> {
+        self.get_ref().1.peer_certificates()?.first().map(|certificate| certificate.to_vec())
     }
 
     fn halves(self) -> (Self::Read, Self::Write) {

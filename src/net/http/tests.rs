@@ -283,7 +283,7 @@ async fn http2_with_prior_knowledge_is_served_on_the_same_port() {
 async fn tls_offers_both_versions_by_alpn() {
     let (_, gateway) = world();
     let acceptor =
-        tls::acceptor(&Certificate::Ephemeral { names: vec!["shop.test".to_owned()] }, Alpn::Http).expect("an acceptor");
+        tls::acceptor(&Certificate::Ephemeral { names: vec!["shop.test".to_owned()] }, Alpn::Http, None).expect("an acceptor");
     for (offered, chosen) in
         [(vec![&b"h2"[..], b"http/1.1"], Some(&b"h2"[..])), (vec![b"http/1.1"], Some(b"http/1.1")), (vec![], None)]
     {

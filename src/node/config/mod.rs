@@ -10,7 +10,9 @@ mod resolve;
 mod services;
 pub mod settings;
 mod sources;
+mod space_settings;
 mod spaces;
+mod users;
 
 pub use problem::{Origin, Problem, nearest};
 pub use reader::FileText;

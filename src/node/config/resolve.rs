@@ -4,8 +4,8 @@ use super::problem::{Origin, Problem, nearest};
 use super::reader::{FileText, Reading, meant};
 use super::settings::{Kind, Parsed, Raw, SETTINGS, Setting, port_path};
 use crate::model::config::{
-    AccessMode, AccessSettings, Bind, Config, GatewaySettings, Limits, LogFormat, LogSettings, PortName, PortSetting, Storage,
-    TelemetrySettings, TlsFiles,
+    AccessMode, AccessSettings, Bind, CertificateLogin, ClientCertificates, Config, GatewaySettings, Limits, LogFormat,
+    LogSettings, Network, PortName, PortSetting, ProxySettings, Storage, TelemetrySettings, TlsFiles,
 };
 use crate::model::definitions::Definitions;
 use crate::model::service_spec::ServiceSpec;
@@ -59,7 +59,7 @@ pub struct Resolved {
 }
 
 /// Sections of the file that hold definitions rather than settings.
-pub const DEFINITION_SECTIONS: &[&str] = &["services", "spaces"];
+pub const DEFINITION_SECTIONS: &[&str] = &["services", "spaces", "users"];
 
 /// What the file says should exist.
 #[derive(Default)]
@@ -108,7 +108,8 @@ fn from_file(reading: &mut Reading<'_>, values: &mut Values) -> Wanted {
     for (name, item) in document.iter() {
         match name {
             "services" => wanted.services = super::services::read(reading, item),
-            "spaces" => wanted.definitions = super::spaces::read(reading, item),
+            "spaces" => super::spaces::read(reading, item, &mut wanted.definitions),
+            "users" => super::users::read(reading, item, &mut wanted.definitions.catalog),
             name => from_top(reading, values, &document, name, item),
         }
     }
@@ -253,11 +254,17 @@ fn build(inputs: &Inputs, values: &Values, problems: &mut Vec<Problem>) -> Confi
                 _ => view.text("log.filter"),
             },
         },
+        proxy: proxy(&view, problems),
         access: AccessSettings {
             mode: if view.text("auth.mode") == "required" { AccessMode::Required } else { AccessMode::Dev },
             token: Some(view.text("auth.token")).filter(|token| !token.is_empty()),
             trusted_peers: inputs.place.container_gateway.filter(|_| inputs.place.in_image).into_iter().collect(),
             loopback_users: view.words("auth.loopback_users"),
+            client_certificates: client_certificates(&view, problems),
+            certificate_login: match view.text("auth.certificate_login").as_str() {
+                "common_name" => CertificateLogin::CommonName,
+                _ => CertificateLogin::DistinguishedName,
+            },
         },
         file: inputs.file.as_ref().map(|file| file.path.clone()),
     }
@@ -340,6 +347,49 @@ fn ports(view: &View<'_>, problems: &mut Vec<Problem>) -> Vec<(PortName, PortSet
         ports.push((name, shifted));
     }
     ports
+}
+
+fn client_certificates(view: &View<'_>, problems: &mut Vec<Problem>) -> ClientCertificates {
+    let (path, authorities) = ("auth.client_authorities", view.text("auth.client_authorities"));
+    let mode = view.text("auth.client_certificates");
+    if mode != "none" && authorities.is_empty() {
+        let what = format!("is empty, but auth.client_certificates = \"{mode}\" checks certificates against it");
+        problems
+            .push(Problem::new(view.origin("auth.client_certificates"), path, what).fix("Name the PEM file of your authority."));
+    }
+    match mode.as_str() {
+        "optional" => ClientCertificates::Optional(authorities.into()),
+        "required" => ClientCertificates::Required(authorities.into()),
+        _ => ClientCertificates::Ignored,
+    }
+}
+
+fn proxy(view: &View<'_>, problems: &mut Vec<Problem>) -> ProxySettings {
+    let mut proxy = ProxySettings::default();
+    for word in view.words("proxy.ports") {
+        match PortName::parse(&word) {
+            Some(name) => proxy.ports.push(name),
+            None => {
+                let names: Vec<&str> = PortName::ALL.iter().map(|name| name.as_str()).collect();
+                let problem = Problem::new(view.origin("proxy.ports"), "proxy.ports", format!("names the port {word}"));
+                problems.push(problem.fix(super::reader::meant(&word, &names)));
+            }
+        }
+    }
+    for word in view.words("proxy.trusted") {
+        match Network::parse(&word) {
+            Some(network) => proxy.trusted.push(network),
+            None => {
+                let problem = Problem::new(view.origin("proxy.trusted"), "proxy.trusted", format!("has the network {word}"));
+                problems.push(problem.fix("Write an address, or a network such as 10.0.0.0/8."));
+            }
+        }
+    }
+    if !proxy.ports.is_empty() && proxy.trusted.is_empty() {
+        let problem = Problem::new(view.origin("proxy.ports"), "proxy.trusted", "is empty, so no PROXY header would count");
+        problems.push(problem.fix("Name your load balancer's address or network."));
+    }
+    proxy
 }
 
 fn storage(view: &View<'_>, place: &Place) -> Storage {

@@ -1,4 +1,5 @@
-//! `[spaces.NAME]`: exchanges, queues and bindings that should exist, besides what clients declare.
+//! `[spaces.NAME]`: exchanges, queues and bindings that should exist, besides what clients declare. What else is said of a space is
+//! `space_settings`'s.
 //!
 //! ```toml
 //! [spaces."/".queues."worker.orders"]
@@ -17,11 +18,9 @@ use crate::model::table::{Field, Table};
 use crate::model::topology::{BindingSpec, DestinationKind, ExchangeKind, ExchangeSpec, QueueSpec};
 use toml_edit::{Item, TableLike, Value};
 
-pub fn read(reading: &mut Reading<'_>, section: &Item) -> Definitions {
-    let mut definitions = Definitions::default();
+pub fn read(reading: &mut Reading<'_>, section: &Item, definitions: &mut Definitions) {
     let Some(table) = section.as_table_like() else {
-        reading.problem(section.span(), "spaces", "must be a section", "Write a space as [spaces.NAME].");
-        return definitions;
+        return reading.problem(section.span(), "spaces", "must be a section", "Write a space as [spaces.NAME].");
     };
     for (name, item) in table.iter() {
         let path = format!("spaces.{name}");
@@ -31,11 +30,11 @@ pub fn read(reading: &mut Reading<'_>, section: &Item) -> Definitions {
                 queues: each(reading, table.item("queues"), &format!("{path}.queues"), queue),
                 bindings: bindings(reading, table.item("bindings"), &format!("{path}.bindings")),
             };
+            super::space_settings::read(reading, &mut table, name, &mut definitions.catalog);
             table.finish(reading);
             definitions.spaces.insert(name.into(), space);
         }
     }
-    definitions
 }
 
 /// Named things of one kind.

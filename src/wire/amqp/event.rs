@@ -35,7 +35,7 @@ pub enum Event<'a> {
 
 #[derive(Clone, Copy)]
 pub struct Login<'a> {
-    /// `PLAIN` or `AMQPLAIN`
+    /// `PLAIN`, `AMQPLAIN`, or `EXTERNAL` with neither user nor password.
     pub mechanism: &'a str,
     pub user: &'a str,
     pub password: &'a str,

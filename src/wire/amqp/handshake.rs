@@ -32,6 +32,7 @@ pub struct Tune {
 }
 
 const MECHANISMS: &str = "PLAIN AMQPLAIN";
+const MECHANISMS_WITH_EXTERNAL: &str = "PLAIN AMQPLAIN EXTERNAL";
 const LOCALES: &str = "en_US";
 /// The RabbitMQ whose behaviour is followed; clients gate features on it.
 const RABBITMQ_VERSION: &str = "3.13.7";
@@ -39,7 +40,8 @@ const RABBITMQ_VERSION: &str = "3.13.7";
 pub(super) fn write_start(out: &mut Vec<u8>, config: &SessionConfig) {
     let properties = table::encoded(&server_properties(config));
     let server_properties = RawTable::check(&properties).expect("a table we encoded is well-formed");
-    let (mechanisms, locales) = (LongStr::from(MECHANISMS), LongStr::from(LOCALES));
+    let mechanisms = if config.external { MECHANISMS_WITH_EXTERNAL } else { MECHANISMS };
+    let (mechanisms, locales) = (LongStr::from(mechanisms), LongStr::from(LOCALES));
     encode::method(out, 0, &ConnectionStart { version_major: 0, version_minor: 9, server_properties, mechanisms, locales });
 }
 
@@ -79,10 +81,12 @@ pub(super) fn capabilities(client_properties: RawTable<'_>) -> Capabilities {
 }
 
 /// Who logs in, out of the SASL response.
-pub(super) fn login<'a>(start_ok: &ConnectionStartOk<'a>) -> Result<Login<'a>, Reply> {
+pub(super) fn login<'a>(start_ok: &ConnectionStartOk<'a>, external: bool) -> Result<Login<'a>, Reply> {
     let (user, password) = match start_ok.mechanism {
         "PLAIN" => plain(start_ok.response.0),
         "AMQPLAIN" => amqplain(start_ok.response.0),
+        // Whom the certificate names is the door's to know; what the response says does not count.
+        "EXTERNAL" if external => Some(("", "")),
         other => return Err(Reply::new(ReplyCode::CommandInvalid, format_args!("unknown authentication mechanism '{other}'"))),
     }
     .ok_or_else(|| Reply::new(ReplyCode::SyntaxError, format_args!("invalid {} response", start_ok.mechanism)))?;

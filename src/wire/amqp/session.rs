@@ -39,6 +39,8 @@ pub struct SessionConfig {
     /// Time until `connection.open` must be done, and for the answer to our `connection.close`.
     pub handshake: Duration,
     pub cluster_name: String,
+    /// Whether the peer may log in as the user its certificate names.
+    pub external: bool,
 }
 
 impl Default for SessionConfig {
@@ -50,6 +52,7 @@ impl Default for SessionConfig {
             body_bytes_max: limit::MESSAGE_BODY_BYTES_MAX,
             handshake: Duration::from_millis(limit::HANDSHAKE_MS_MAX),
             cluster_name: "rabbit@reactor".to_owned(),
+            external: false,
         }
     }
 }

@@ -133,7 +133,8 @@ impl Session {
             }
             Method::ConnectionStartOk(start_ok) if self.phase == Phase::Start => {
                 self.capabilities = handshake::capabilities(start_ok.client_properties);
-                let login = handshake::login(&start_ok).map_err(|reply| Failure::from_reply(reply, method.id()))?;
+                let login =
+                    handshake::login(&start_ok, self.config.external).map_err(|reply| Failure::from_reply(reply, method.id()))?;
                 self.phase = Phase::LoggingIn;
                 Ok(Step::Event(Event::Login(login)))
             }
