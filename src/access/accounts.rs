@@ -14,7 +14,9 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// Rules that connections hold, by user and space.
 #[derive(Debug, Default)]
-pub(super) struct Held(Mutex<HashMap<(Arc<str>, Arc<str>), Weak<ArcSwap<Rules>>>>);
+pub(super) struct Held(Mutex<HashMap<UserAndSpace, Weak<ArcSwap<Rules>>>>);
+
+type UserAndSpace = (Arc<str>, Arc<str>);
 
 impl Access {
     /// From now on these accounts count, also for connections that are open. Remembered answers are the caller's to drop.

@@ -9,7 +9,19 @@ use super::refused::Refused;
 use super::vhost::Vhost;
 use crate::model::account::UserLimits;
 use crate::model::catalog::SpaceRules;
+use crate::model::change::{Change, Thing, Verb};
+use crate::model::identity::Principal;
+use crate::model::table::Field;
+use crate::model::topology::{DestinationKind, ExchangeSpec, QueueSpec};
 use std::sync::{Arc, PoisonError};
+
+const QUEUE_TYPE: &str = "x-queue-type";
+
+/// Learns what clients define by AMQP: queues, exchanges and bindings that last. Called without any broker lock held; must not
+/// block.
+pub trait DefinitionWatch: Send + Sync {
+    fn changed(&self, change: &Change, by: &Principal);
+}
 
 impl Broker {
     /// Closes the connections of a space with 320 and deletes it with all it holds. False if there is none of that name.
@@ -27,16 +39,14 @@ impl Broker {
         self.links().iter().filter(|link| *link.user == *user).for_each(|link| link.ask_to_close(why));
     }
 
+    /// Has `watch` told of what clients define. Once.
+    pub fn watch(&self, watch: Arc<dyn DefinitionWatch>) {
+        let _ = self.shared.watch.set(watch);
+    }
+
     /// What users may do has changed: nothing that was found allowed before counts any more.
     pub fn permissions_changed(&self) {
         self.vhosts().iter().for_each(|vhost| vhost.changed());
-    }
-
-    /// What holds in a space from now on; nothing if there is no such space.
-    pub fn rule(&self, rules: SpaceRules) {
-        if let Some(vhost) = self.vhost(&rules.space.name) {
-            vhost.rules.store(Arc::new(rules));
-        }
     }
 
     /// What this broker tells clients it is called.
@@ -67,13 +77,13 @@ impl Broker {
         Ok(())
     }
 
-    /// Whether one more channel of `user` is within its limit.
+    /// Whether the channels that `user` has open, the newest among them, are within its limit.
     pub fn admits_channel(&self, user: &str, limits: UserLimits) -> Result<(), Refused> {
-        let count = || {
+        let count = || -> usize {
             let own = self.links().into_iter().filter(|link| *link.user == *user);
             own.map(|link| link.outbox().channels.iter().count()).sum()
         };
-        match limits.max_channels.and_then(reached(count)) {
+        match limits.max_channels.and_then(|limit| u64::try_from(limit).ok()).filter(|limit| count() as u64 > *limit) {
             Some(limit) => Err(Refused::NotAllowed(format!(
                 "number of channels opened for user '{user}' has reached the maximum allowed user limit of ({limit})"
             ))),
@@ -88,6 +98,11 @@ fn reached(count: impl Fn() -> usize) -> impl Fn(i64) -> Option<u64> {
 }
 
 impl Vhost {
+    /// What holds in it from now on.
+    pub fn rule(&self, rules: SpaceRules) {
+        self.rules.store(Arc::new(rules));
+    }
+
     /// Whether one more queue is within the space's limit.
     pub(super) fn admits_queue(&self, name: &str, count: usize) -> Result<(), Refused> {
         match self.rules.load().limits.max_queues.and_then(reached(|| count)) {
@@ -97,6 +112,46 @@ impl Vhost {
                 Err(Refused::Precondition(text))
             }
             None => Ok(()),
+        }
+    }
+
+    /// A declaration that names no type gets the space's, unless that type cannot be what is asked.
+    pub(super) fn with_default_type(&self, mut spec: QueueSpec) -> QueueSpec {
+        let rules = self.rules.load();
+        let Some(kind) = rules.space.default_queue_type.as_deref() else { return spec };
+        let suits = kind == "classic" || (spec.durable && !spec.exclusive && !spec.auto_delete);
+        if suits && spec.arguments.get(QUEUE_TYPE).is_none() {
+            spec.arguments = spec.arguments.with(QUEUE_TYPE, Field::text(kind));
+        }
+        spec
+    }
+
+    pub(super) fn exchange_spec(&self, name: &str) -> Option<ExchangeSpec> {
+        self.topology().exchanges.get(name).map(|exchange| exchange.spec.clone())
+    }
+
+    /// Tells who keeps account that a client made or deleted something that lasts.
+    pub(super) fn tell_change(&self, verb: Verb, thing: Thing, by: &Principal) {
+        let Some(watch) = self.shared.watch.get() else { return };
+        if self.lasts(&thing) {
+            watch.changed(&Change { space: self.name().clone(), verb, thing }, by);
+        }
+    }
+
+    fn lasts(&self, thing: &Thing) -> bool {
+        let queue = |spec: &QueueSpec| spec.durable && !spec.exclusive && !spec.auto_delete;
+        let exchange = |spec: &ExchangeSpec| spec.durable && !spec.auto_delete;
+        match thing {
+            Thing::Queue(spec) => queue(spec),
+            Thing::Exchange(spec) => exchange(spec),
+            Thing::Binding(spec) => {
+                let destination = match spec.destination_kind {
+                    DestinationKind::Queue => self.find_queue(&spec.destination).is_some_and(|found| queue(&found.spec)),
+                    DestinationKind::Exchange => self.exchange_spec(&spec.destination).is_some_and(|spec| exchange(&spec)),
+                };
+                destination && self.exchange_spec(&spec.source).is_some_and(|spec| exchange(&spec))
+            }
+            Thing::Entry(_) => false,
         }
     }
 

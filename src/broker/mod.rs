@@ -50,6 +50,7 @@ pub use client::{Client, Consume, Failed, Got, Hold, Verdict};
 pub use config::{Attachment, AttachmentHow, Attachments, BrokerConfig, ConnectionId, NoAttachments};
 pub use core::Broker;
 pub use declare::{Declared, DeleteRule};
+pub use govern::DefinitionWatch;
 pub use link::{ConnectionInfo, Link, Parcel, Socket};
 pub use manage::{Moved, Origin, RedrivePlan, Which, WouldRoute};
 pub use peek::{Peek, Peeked};

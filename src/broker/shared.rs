@@ -1,6 +1,7 @@
 //! What every part of the broker shares: the clock, the limits, the memory level, counters and who is connected.
 
 use super::config::{Attachments, BrokerConfig, ConnectionId};
+use super::govern::DefinitionWatch;
 use super::link::Link;
 use crate::kernel::stats::{Counter, Gauge};
 use crate::kernel::{Clock, Instant};
@@ -9,7 +10,7 @@ use crate::model::happening::{Happening, What};
 use crate::model::space::CLUSTER_NAME_DEFAULT;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
 use tokio::sync::Notify;
 
 pub(super) struct Shared {
@@ -29,6 +30,7 @@ pub(super) struct Shared {
     pub counts: Counts,
     last_drop_told_s: AtomicU64,
     pub cluster_name: RwLock<Arc<str>>,
+    pub watch: OnceLock<Arc<dyn DefinitionWatch>>,
 }
 
 #[derive(Debug, Default)]
@@ -61,6 +63,7 @@ impl Shared {
             counts: Counts::default(),
             last_drop_told_s: AtomicU64::new(0),
             cluster_name: RwLock::new(CLUSTER_NAME_DEFAULT.into()),
+            watch: OnceLock::new(),
         })
     }
 

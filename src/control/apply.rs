@@ -2,6 +2,7 @@
 
 use super::audit::{Audit, AuditEntry, AuditPage};
 use super::plan::{Plan, Scope, is_built_in, plan};
+use super::policy_set::PolicySet;
 use crate::kernel::Clock;
 use crate::model::catalog::{Accounts, Catalog, Entry, EntryKey, SpaceRules};
 use crate::model::change::{Change, Thing, Verb};
@@ -14,8 +15,8 @@ use crate::model::service_spec::ServiceSpec;
 use crate::model::space::{CLUSTER_NAME, CLUSTER_NAME_DEFAULT, Space};
 use crate::model::topology::DEFAULT_SPACE;
 use arc_swap::ArcSwap;
-use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 /// What control asks of the broker. Implemented in wiring.
 pub trait TopologyPort: Send + Sync {
@@ -28,7 +29,7 @@ pub trait TopologyPort: Send + Sync {
     /// Closes the connections of a space and deletes it with all it holds.
     fn close_space(&self, name: &str);
     /// What holds in a space from now on.
-    fn rule_space(&self, rules: SpaceRules);
+    fn rule_space(&self, rules: SpaceRules, policies: Arc<PolicySet>);
     /// What the broker is called from now on.
     fn name_cluster(&self, name: &str);
 }
@@ -62,6 +63,8 @@ pub struct Control {
     applied: Mutex<Applied>,
     /// The catalogue as it stood after the last changes.
     pub(super) published: ArcSwap<Catalog>,
+    /// Compiled policies by space.
+    policies: RwLock<HashMap<String, Arc<PolicySet>>>,
     audit: Audit,
 }
 
@@ -90,6 +93,7 @@ impl Control {
             ports,
             applied: Mutex::new(Applied { services: Vec::new(), catalog: catalog.clone() }),
             published: ArcSwap::default(),
+            policies: RwLock::default(),
             audit: Audit::new(),
         };
         let spaces = catalog.spaces().map(|space| space.name.clone()).collect();
@@ -155,6 +159,11 @@ impl Control {
         Ok(())
     }
 
+    /// Keeps account of a change that a client made itself.
+    pub fn note(&self, change: &Change, by: &Principal) {
+        self.tell(by, &change.space, change.kind(), change.name(), change.verb.done());
+    }
+
     pub fn audit(&self, before: Option<u64>, count: usize) -> AuditPage {
         self.audit.page(before, count)
     }
@@ -197,7 +206,7 @@ impl Control {
     /// The engines take over what changed, once a run.
     fn tell_engines(&self, catalog: &Catalog, untold: Untold) {
         let Untold { accounts, spaces, cluster_name, dismissed } = untold;
-        spaces.iter().filter_map(|space| catalog.rules(space)).for_each(|rules| self.ports.topology.rule_space(rules));
+        spaces.iter().for_each(|space| self.rule_space(catalog, space));
         if cluster_name {
             let named = catalog.global_parameters().find(|parameter| parameter.name == CLUSTER_NAME);
             let name = named.and_then(|parameter| parameter.value.as_str()).unwrap_or(CLUSTER_NAME_DEFAULT);
@@ -208,6 +217,23 @@ impl Control {
         }
         self.published.store(Arc::new(catalog.clone()));
         dismissed.iter().filter(|user| !catalog.has_user(user)).for_each(|user| self.ports.accounts.dismiss(user));
+    }
+
+    fn rule_space(&self, catalog: &Catalog, space: &str) {
+        let mut policies = self.policies.write().unwrap_or_else(PoisonError::into_inner);
+        let Some(rules) = catalog.rules(space) else {
+            policies.remove(space);
+            return;
+        };
+        let set = Arc::new(PolicySet::new(&rules.policies, &rules.operator_policies));
+        policies.insert(space.to_owned(), set.clone());
+        drop(policies);
+        self.ports.topology.rule_space(rules, set);
+    }
+
+    /// Which policies apply in a space; none where there is no such space.
+    pub fn policies_of(&self, space: &str) -> Arc<PolicySet> {
+        self.policies.read().unwrap_or_else(PoisonError::into_inner).get(space).cloned().unwrap_or_default()
     }
 
     /// Newest first. A step that cannot be undone is said and the others are undone all the same.
@@ -300,7 +326,7 @@ mod tests {
             self.0.lock().expect("no panic").push(format!("Close {name}"));
         }
 
-        fn rule_space(&self, rules: SpaceRules) {
+        fn rule_space(&self, rules: SpaceRules, _: Arc<PolicySet>) {
             self.0.lock().expect("no panic").push(format!("Rule {}", rules.space.name));
         }
 

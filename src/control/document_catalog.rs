@@ -113,3 +113,92 @@ fn imported(space: &Space) -> Space {
     }
     space
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::definitions::Definitions;
+    use serde_json::json;
+
+    fn document(value: serde_json::Value) -> Document {
+        serde_json::from_value(value).expect("a document")
+    }
+
+    #[test]
+    fn everything_of_an_export_is_read_and_written_again() {
+        let given = document(json!({
+            "users": [{"name": "ann", "password_hash": "", "tags": "a,b", "limits": {"max-channels": 7}}],
+            "vhosts": [{"name": "shop", "metadata": {"description": "d", "tags": ["x"], "default_queue_type": "undefined", "own": 1}}],
+            "permissions": [{"user": "ann", "vhost": "shop", "configure": "", "write": ".*", "read": ".*"}],
+            "topic_permissions": [{"user": "ann", "vhost": "shop", "exchange": "e", "write": "^a", "read": ".*"}],
+            "global_parameters": [{"name": "cluster_name", "value": "shop"}, {"name": "internal_cluster_id", "value": "x"}],
+            "parameters": [
+                {"component": "vhost-limits", "name": "limits", "vhost": "shop", "value": {"max-queues": 7}},
+                {"component": "operator_policy", "name": "op", "vhost": "shop",
+                 "value": {"pattern": "^", "definition": {"max-length": 3}, "priority": 1, "apply-to": "queues"}},
+                {"component": "shovel", "name": "s", "vhost": "shop", "value": {}}],
+            "policies": [{"name": "p", "vhost": "shop", "pattern": ".*", "definition": {"expires": 9}, "priority": 2}],
+        }));
+        assert_eq!(given.ignored(), ["shovel"]);
+        let definitions = given.definitions().expect("definitions");
+        let catalog = &definitions.catalog;
+        let space = catalog.spaces().next().expect("a space");
+        assert_eq!((space.description.as_str(), space.tags.as_slice()), ("d", &["x".to_owned()][..]));
+        assert_eq!((&space.default_queue_type, space.metadata.len()), (&None, 1));
+        assert_eq!(catalog.limits("shop").max_queues, Some(7));
+        assert_eq!(catalog.operator_policies().map(|policy| policy.priority).collect::<Vec<_>>(), [1]);
+        assert_eq!(catalog.global_parameters().count(), 1, "RabbitMQ's own are passed over");
+        let written = serde_json::to_value(Document::of(&definitions)).expect("JSON");
+        assert_eq!(document(written).definitions().expect("definitions"), definitions);
+    }
+
+    #[test]
+    fn the_document_of_one_space_fits_another() {
+        let definitions = document(json!({
+            "vhosts": [{"name": "shop"}],
+            "queues": [{"name": "q", "vhost": "shop"}],
+            "policies": [{"name": "p", "vhost": "shop", "pattern": ".*", "definition": {"expires": 9}}],
+        }));
+        let one = Document::of(&definitions.definitions().expect("definitions")).of_one_space();
+        let text = serde_json::to_string(&one).expect("JSON");
+        assert!(!text.contains("vhost") && !text.contains("users"), "{text}");
+        let again: Document = serde_json::from_str(&text).expect("a document");
+        let there = again.into_space("other").expect("fits").definitions().expect("definitions");
+        assert_eq!(there.spaces.keys().map(AsRef::as_ref).collect::<Vec<_>>(), ["other"]);
+        assert_eq!(there.catalog.policies().map(|policy| policy.vhost.as_str()).collect::<Vec<_>>(), ["other"]);
+        let users = document(json!({"users": [{"name": "ann"}]}));
+        assert!(users.into_space("other").expect_err("refused").what.contains("users"));
+    }
+
+    #[test]
+    fn what_is_wrong_in_a_document_is_named() {
+        let refusals = |value| {
+            let wanted = document(value).definitions().expect("definitions");
+            let plan = super::super::plan::plan(&Definitions::default(), &wanted, super::super::Scope::Named);
+            plan.refusals.into_iter().map(|refusal| refusal.what).collect::<Vec<_>>().join("; ")
+        };
+        for (value, part) in [
+            (json!({"permissions": [{"user": "ann", "vhost": "/", "configure": "", "write": "", "read": ""}]}), "no user ann"),
+            (
+                json!({"users": [{"name": "ann"}], "permissions": [{"user": "ann", "vhost": "x", "configure": "", "write": "", "read": ""}]}),
+                "no space x",
+            ),
+            (json!({"users": [{"name": "ann", "password_hash": "nonsense"}]}), "user ann has a password hash"),
+            (json!({"users": [{"name": "reactor.gateway"}]}), "reserved"),
+            (json!({"vhosts": [{"name": ""}]}), "a space has no name"),
+            (
+                json!({"vhosts": [{"name": "/"}], "policies": [{"name": "p", "pattern": "(", "definition": {"expires": 1}}]}),
+                "pattern of policy p",
+            ),
+            (
+                json!({"vhosts": [{"name": "/"}], "parameters": [{"component": "vhost-limits", "name": "limits", "value": {"max-x": 1}}]}),
+                "limits of space / are wrong",
+            ),
+        ] {
+            let told = refusals(value.clone());
+            assert!(told.contains(part), "{value}: {told}");
+        }
+        let policy = document(json!({"parameters": [{"component": "operator_policy", "name": "op", "value": {"pattern": "x"}}]}));
+        assert!(policy.definitions().expect_err("refused").what.contains("operator policy op"));
+    }
+}

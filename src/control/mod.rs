@@ -20,6 +20,7 @@ mod entries;
 mod parameters;
 mod plan;
 mod policies;
+mod policy_set;
 mod spaces;
 
 pub use accounts::UserWish;
@@ -28,4 +29,6 @@ pub use audit::{AuditEntry, AuditPage};
 pub use document::{BindingDocument, Document, ExchangeDocument, QueueDocument, arguments};
 pub use entries::Put;
 pub use plan::{Plan, PlannedChange, Scope};
+pub use policies::check_policy;
+pub use policy_set::{AppliedPolicies, PolicySet};
 pub use spaces::LimitsOfSpace;

@@ -9,6 +9,7 @@ use crate::model::refusal::{Refusal, RefusalKind};
 use crate::model::space::Space;
 use crate::model::topology::{BindingSpec, CALL_EXCHANGE, DestinationKind, EVENT_EXCHANGE, ExchangeSpec, QueueSpec};
 use serde::Serialize;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use utoipa::ToSchema;
 
@@ -56,7 +57,7 @@ pub fn plan(present: &Definitions, wanted: &Definitions, scope: Scope) -> Plan {
     let mut plan = Plan::default();
     let mut deletions = Vec::new();
     let nothing = SpaceDefinitions::default();
-    entries(&mut plan, &present.catalog, wanted);
+    entries(&mut plan, present, wanted);
     for (space, wanted) in &wanted.spaces {
         let present = present.spaces.get(space).unwrap_or(&nothing);
         creations(&mut plan, space, present, wanted);
@@ -73,14 +74,15 @@ pub fn plan(present: &Definitions, wanted: &Definitions, scope: Scope) -> Plan {
 }
 
 /// Entries of the catalogue that are new or different. A space that is only named, by what is in it, needs no words of its own.
-fn entries(plan: &mut Plan, present: &Catalog, wanted: &Definitions) {
-    let named = wanted.spaces.keys().filter(|space| !present.has_space(space) && !wanted.catalog.has_space(space));
+fn entries(plan: &mut Plan, present: &Definitions, wanted: &Definitions) {
+    let exists = |space: &str| present.catalog.has_space(space) || present.spaces.contains_key(space);
+    let named = wanted.spaces.keys().filter(|space| !exists(space) && !wanted.catalog.has_space(space));
     let named: Catalog = named.map(|space| Entry::Space(Space::named(space))).collect();
-    let mut after = present.clone();
     let wanted = || named.iter().chain(wanted.catalog.iter());
+    let mut after = present.catalog.clone();
     wanted().for_each(|(_, entry)| drop(after.put(entry.clone())));
     for (key, entry) in wanted() {
-        let was = present.get(key);
+        let was = present.catalog.get(key);
         if was == Some(entry) {
             continue;
         }
@@ -91,34 +93,62 @@ fn entries(plan: &mut Plan, present: &Catalog, wanted: &Definitions) {
     }
 }
 
+/// The things of one space by name, so that long lists are compared in one pass.
+struct Index<'d> {
+    exchanges: HashMap<&'d str, &'d ExchangeSpec>,
+    queues: HashMap<&'d str, &'d QueueSpec>,
+    /// By source, destination and key.
+    bindings: HashMap<(&'d str, &'d str, &'d str), Vec<&'d BindingSpec>>,
+}
+
+impl<'d> Index<'d> {
+    fn of(things: &'d SpaceDefinitions) -> Self {
+        let mut bindings: HashMap<_, Vec<&BindingSpec>> = HashMap::new();
+        for spec in &things.bindings {
+            bindings.entry(place(spec)).or_default().push(spec);
+        }
+        Index {
+            exchanges: things.exchanges.iter().map(|spec| (spec.name.as_str(), spec)).collect(),
+            queues: things.queues.iter().map(|spec| (spec.name.as_str(), spec)).collect(),
+            bindings,
+        }
+    }
+
+    fn has_binding(&self, spec: &BindingSpec) -> bool {
+        self.bindings.get(&place(spec)).is_some_and(|those| those.iter().any(|known| same_binding(known, spec)))
+    }
+
+    fn has(&self, kind: &str, name: &str) -> bool {
+        match kind {
+            "queue" => self.queues.contains_key(name),
+            _ => is_built_in(name) || self.exchanges.contains_key(name),
+        }
+    }
+}
+
+fn place(spec: &BindingSpec) -> (&str, &str, &str) {
+    (&spec.source, &spec.destination, &spec.routing_key)
+}
+
 fn creations(plan: &mut Plan, space: &Arc<str>, present: &SpaceDefinitions, wanted: &SpaceDefinitions) {
+    let (here, coming) = (Index::of(present), Index::of(wanted));
     for spec in &wanted.exchanges {
-        match present.exchanges.iter().find(|known| known.name == spec.name) {
+        match here.exchanges.get(spec.name.as_str()) {
             Some(known) if same_exchange(known, spec) => {}
             Some(_) => plan.refusals.push(differs("exchange", space, &spec.name)),
             None => plan.add(space, "exchange", &spec.name, Thing::Exchange(spec.clone())),
         }
     }
     for spec in &wanted.queues {
-        match present.queues.iter().find(|known| known.name == spec.name) {
+        match here.queues.get(spec.name.as_str()) {
             Some(known) if same_queue(known, spec) => {}
             Some(_) => plan.refusals.push(differs("queue", space, &spec.name)),
             None => plan.add(space, "queue", &spec.name, Thing::Queue(spec.clone())),
         }
     }
-    for spec in &wanted.bindings {
-        if present.bindings.iter().any(|known| same_binding(known, spec)) {
-            continue;
-        }
+    for spec in wanted.bindings.iter().filter(|spec| !here.has_binding(spec)) {
         let known = |name: &str, kind: &str| -> Option<Refusal> {
-            let here = match kind {
-                "queue" => [present, wanted].iter().any(|side| side.queues.iter().any(|queue| queue.name == name)),
-                _ => {
-                    is_built_in(name)
-                        || [present, wanted].iter().any(|side| side.exchanges.iter().any(|known| known.name == name))
-                }
-            };
-            (!here).then(|| {
+            (!here.has(kind, name) && !coming.has(kind, name)).then(|| {
                 let what = format!("a binding in space {space} names the {kind} {name}, which does not exist");
                 Refusal::new(RefusalKind::NotFound, what).hint(format!("Define the {kind} too, or correct its name."))
             })
@@ -131,17 +161,17 @@ fn creations(plan: &mut Plan, space: &Arc<str>, present: &SpaceDefinitions, want
 }
 
 fn removals(space: &Arc<str>, present: &SpaceDefinitions, wanted: &SpaceDefinitions) -> Vec<Change> {
-    let bindings = present.bindings.iter().filter(|known| !wanted.bindings.iter().any(|spec| same_binding(known, spec)));
-    let queues = present.queues.iter().filter(|known| !wanted.queues.iter().any(|spec| spec.name == known.name));
-    let exchanges = present.exchanges.iter().filter(|known| !is_built_in(&known.name));
-    let exchanges = exchanges.filter(|known| !wanted.exchanges.iter().any(|spec| spec.name == known.name));
+    let wanted = Index::of(wanted);
+    let goes = |spec: &&QueueSpec| !wanted.queues.contains_key(spec.name.as_str());
     // A binding to a queue that goes is gone with it.
-    let goes: Vec<&str> = queues.clone().map(|queue| queue.name.as_str()).collect();
-    let goes = |spec: &BindingSpec| spec.destination_kind == DestinationKind::Queue && goes.contains(&spec.destination.as_str());
-    let bindings = bindings.filter(|binding| !goes(binding));
+    let going: HashSet<&str> = present.queues.iter().filter(goes).map(|spec| spec.name.as_str()).collect();
+    let with_queue =
+        |spec: &BindingSpec| spec.destination_kind == DestinationKind::Queue && going.contains(spec.destination.as_str());
+    let bindings = present.bindings.iter().filter(|spec| !wanted.has_binding(spec) && !with_queue(spec));
+    let exchanges = present.exchanges.iter().filter(|spec| !wanted.has("exchange", &spec.name));
     bindings
         .map(|spec| Thing::Binding(spec.clone()))
-        .chain(queues.map(|spec| Thing::Queue(spec.clone())))
+        .chain(present.queues.iter().filter(goes).map(|spec| Thing::Queue(spec.clone())))
         .chain(exchanges.map(|spec| Thing::Exchange(spec.clone())))
         .map(|thing| Change::delete(space, thing))
         .collect()

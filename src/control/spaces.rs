@@ -3,6 +3,7 @@
 use super::apply::Control;
 use super::check::no_space;
 use super::entries::Put;
+use crate::model::account::Permission;
 use crate::model::catalog::{Entry, EntryKey};
 use crate::model::identity::Principal;
 use crate::model::refusal::{Refusal, RefusalKind};
@@ -29,9 +30,16 @@ impl Control {
         }
     }
 
-    /// Makes a space, or changes what is said of it.
+    /// Makes a space, or changes what is said of it. As in RabbitMQ, a user who makes one may do everything in it.
     pub fn put_space(&self, space: Space, by: &Principal) -> Result<Put, Refusal> {
-        self.put_entry(Entry::Space(space), by)
+        let vhost = space.name.clone();
+        let put = self.put_entry(Entry::Space(space), by)?;
+        if put == Put::Created && self.catalog().has_user(&by.user) {
+            let [configure, write, read] = [".*"; 3].map(str::to_owned);
+            let user = by.user.to_string();
+            self.put_permission(Permission { user, vhost, configure, write, read }, by)?;
+        }
+        Ok(put)
     }
 
     /// With all it holds; its connections are closed.

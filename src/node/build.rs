@@ -204,14 +204,14 @@ fn broker_config(config: &Config) -> BrokerConfig {
 
 fn session_config(config: &Config) -> SessionConfig {
     let limits = &config.limits;
-    Arc::new(SessionConfig {
+    SessionConfig {
         frame_max: limits.amqp_frame_bytes_max,
         channel_max: limits.amqp_channels_max,
         heartbeat: u16::try_from(limits.amqp_heartbeat.as_secs()).unwrap_or(u16::MAX),
         body_bytes_max: limits.message_bytes_max,
         handshake: limits.handshake,
         ..SessionConfig::default()
-    })
+    }
 }
 
 fn gateway_config(config: &Config, access: &Arc<Access>) -> GatewayConfig {

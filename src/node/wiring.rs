@@ -2,7 +2,7 @@
 
 use crate::access::Access;
 use crate::broker::view::BindingView;
-use crate::broker::{Actor, Attachment, AttachmentHow, Attachments, Broker, ConnectionId, DeleteRule, Vhost};
+use crate::broker::{Actor, Attachment, AttachmentHow, Attachments, Broker, ConnectionId, DefinitionWatch, DeleteRule, Vhost};
 use crate::control;
 use crate::kernel::Clock;
 use crate::model::catalog::{Accounts, SpaceRules};
@@ -21,7 +21,7 @@ use crate::registry::{InstanceId, NewInstance, Registry};
 use crate::supervisor;
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// Broker → registry: a connection that consumes a call or event queue is an instance of its service.
 pub struct BusAttachments {
@@ -179,12 +179,26 @@ impl control::TopologyPort for BrokerTopology {
         self.0.delete_vhost(name);
     }
 
-    fn rule_space(&self, rules: SpaceRules) {
-        self.0.rule(rules);
+    fn rule_space(&self, rules: SpaceRules, policies: Arc<control::PolicySet>) {
+        if let Some(vhost) = self.0.vhost(&rules.space.name) {
+            vhost.rule(rules);
+            vhost.apply_exchange_policies(&*policies);
+        }
     }
 
     fn name_cluster(&self, name: &str) {
         self.0.name_cluster(name);
+    }
+}
+
+/// Broker → control: what clients define is kept account of like what anybody defines.
+pub struct ClientDefinitions(pub Weak<control::Control>);
+
+impl DefinitionWatch for ClientDefinitions {
+    fn changed(&self, change: &Change, by: &Principal) {
+        if let Some(control) = self.0.upgrade() {
+            control.note(change, by);
+        }
     }
 }
 

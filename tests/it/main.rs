@@ -1,6 +1,8 @@
 //! Integration tests: the real binary, one module an area. Everything they share is in `support`.
 
 mod access;
+mod access_doors;
+mod accounts;
 mod amqp_lapin;
 mod amqp_trace;
 mod api_access;
@@ -13,6 +15,7 @@ mod cli_commands;
 mod cli_config;
 mod cli_up;
 mod client_patterns;
+mod definitions_rabbitmq;
 mod doors;
 mod examples;
 mod first_answer;

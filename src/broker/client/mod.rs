@@ -25,6 +25,7 @@ use super::outbox::ByChannel;
 use super::refused::Refused;
 use super::vhost::{Actor, Vhost};
 use crate::kernel::Instant;
+use crate::model::change::{Thing, Verb};
 use crate::model::emit;
 use crate::model::identity::Principal;
 use crate::model::topology::{BindingSpec, DestinationKind, ExchangeSpec, QueueSpec};
@@ -142,10 +143,14 @@ impl Client {
 
     pub fn declare_queue(&mut self, channel: u16, spec: QueueSpec) -> Result<Declared, Failed> {
         self.sync()?;
-        let exclusive = spec.exclusive;
+        let spec = self.vhost.with_default_type(spec);
         let declared = self.vhost.declare_queue(&spec, self.actor()).map_err(Self::fail(channel))?;
-        if exclusive && declared.created {
+        if spec.exclusive && declared.created {
             self.exclusive.push(declared.name.clone());
+        }
+        if declared.created {
+            let spec = QueueSpec { name: declared.name.to_string(), ..spec };
+            self.vhost.tell_change(Verb::Create, Thing::Queue(spec), &self.principal);
         }
         self.name_last_queue(channel, &declared.name);
         Ok(declared)
@@ -162,8 +167,12 @@ impl Client {
     pub fn delete_queue(&mut self, channel: u16, name: &str, rule: DeleteRule) -> Result<u64, Failed> {
         self.sync()?;
         let name = self.queue_name(channel, name)?;
+        let was = self.vhost.find_queue(&name);
         let count = self.vhost.delete_queue(&name, rule, self.actor()).map_err(Self::fail(channel))?;
         self.exclusive.retain(|owned| *owned != name);
+        if let (Some(was), Some(_)) = (was, count) {
+            self.vhost.tell_change(Verb::Delete, Thing::Queue(was.spec.clone()), &self.principal);
+        }
         Ok(count.unwrap_or(0))
     }
 
@@ -175,7 +184,10 @@ impl Client {
 
     pub fn declare_exchange(&mut self, channel: u16, spec: &ExchangeSpec) -> Result<(), Failed> {
         self.sync()?;
-        self.vhost.declare_exchange(spec, self.actor()).map(drop).map_err(Self::fail(channel))
+        if self.vhost.declare_exchange(spec, self.actor()).map_err(Self::fail(channel))? {
+            self.vhost.tell_change(Verb::Create, Thing::Exchange(spec.clone()), &self.principal);
+        }
+        Ok(())
     }
 
     pub fn declare_exchange_passively(&mut self, channel: u16, name: &str) -> Result<(), Failed> {
@@ -186,19 +198,31 @@ impl Client {
     pub fn delete_exchange(&mut self, channel: u16, name: &str, if_unused: bool) -> Result<(), Failed> {
         self.sync()?;
         let rule = DeleteRule { if_unused, if_empty: false };
-        self.vhost.delete_exchange(name, rule, self.actor()).map(drop).map_err(Self::fail(channel))
+        let was = self.vhost.exchange_spec(name);
+        if self.vhost.delete_exchange(name, rule, self.actor()).map_err(Self::fail(channel))?
+            && let Some(was) = was
+        {
+            self.vhost.tell_change(Verb::Delete, Thing::Exchange(was), &self.principal);
+        }
+        Ok(())
     }
 
     pub fn bind(&mut self, channel: u16, spec: BindingSpec) -> Result<(), Failed> {
         self.sync()?;
         let spec = self.binding(channel, spec)?;
-        self.vhost.bind(&spec, self.actor()).map(drop).map_err(Self::fail(channel))
+        if self.vhost.bind(&spec, self.actor()).map_err(Self::fail(channel))? {
+            self.vhost.tell_change(Verb::Create, Thing::Binding(spec), &self.principal);
+        }
+        Ok(())
     }
 
     pub fn unbind(&mut self, channel: u16, spec: BindingSpec) -> Result<(), Failed> {
         self.sync()?;
         let spec = self.binding(channel, spec)?;
-        self.vhost.unbind(&spec, self.actor()).map(drop).map_err(Self::fail(channel))
+        if self.vhost.unbind(&spec, self.actor()).map_err(Self::fail(channel))? {
+            self.vhost.tell_change(Verb::Delete, Thing::Binding(spec), &self.principal);
+        }
+        Ok(())
     }
 
     /// An empty queue name means the one declared last on the channel; an empty key then means its name.

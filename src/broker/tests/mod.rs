@@ -3,6 +3,7 @@
 mod attach;
 mod call;
 mod exchanges;
+mod govern;
 mod manage;
 mod simulation;
 mod tracing;

@@ -89,7 +89,10 @@ enum Outcome {
 impl<S: Transport> Connection<S> {
     pub fn new(stream: S, peer: SocketAddr, context: Arc<AmqpContext>) -> Self {
         let place = Place { peer, local: stream.local_addr(), protocol: S::PROTOCOL };
-        let certificate_user = stream.certificate().and_then(|certificate| tls::user_of(&certificate, context.certificate_login)).map(String::into_boxed_str);
+        let certificate_user = stream
+            .certificate()
+            .and_then(|certificate| tls::user_of(&certificate, context.certificate_login))
+            .map(String::into_boxed_str);
         let (reader, writer) = stream.halves();
         let session = context.sessions.config(context.broker.cluster_name(), certificate_user.is_some());
         let session = Session::new(session, context.clock.now());

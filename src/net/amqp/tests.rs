@@ -1,10 +1,10 @@
 //! What a connection costs that does nothing.
 
-use super::{AmqpContext, serve};
+use super::{AmqpContext, Sessions, serve};
 use crate::access::Access;
 use crate::broker::{Broker, BrokerConfig, NoAttachments};
 use crate::kernel::{Clock, Drain};
-use crate::model::config::{AccessMode, AccessSettings};
+use crate::model::config::{AccessSettings, CertificateLogin};
 use crate::wire::amqp::frame::PROTOCOL_HEADER;
 use crate::wire::amqp::method::{ChannelOpen, ConnectionOpen, ConnectionStartOk, ConnectionTuneOk};
 use crate::wire::amqp::{Encode, LongStr, SessionConfig, encode};
@@ -44,11 +44,11 @@ impl Served {
     fn new() -> (Self, DuplexStream) {
         let clock = Clock::manual(0);
         let (peer, door) = tokio::io::duplex(64 * 1024);
-        let settings =
-            AccessSettings { mode: AccessMode::Dev, token: None, trusted_peers: Vec::new(), loopback_users: Vec::new() };
+        let access = Access::new(&AccessSettings::default());
+        access.set_accounts(access.seed().accounts());
         let context = AmqpContext {
             broker: Broker::new(clock.clone(), BrokerConfig::default(), Arc::new(NoAttachments)),
-            access: Arc::new(Access::new(&settings)),
+            access: Arc::new(access),
             clock: clock.clone(),
             drain: Drain::new(),
             sessions: Sessions::new(SessionConfig { handshake: HANDSHAKE, ..SessionConfig::default() }),

@@ -596,6 +596,46 @@ mod tests {
         }
     }
 
+    #[test]
+    fn users_spaces_and_policies_become_entries_that_are_the_same_each_time() {
+        let toml = "[users.ann]\npassword = \"${PASS:-secret}\"\ntags = [\"administrator\"]\nmax_channels = 5\n\
+            [users.ann.permissions.\"/\"]\nwrite = \"^a\"\n[[users.ann.topic_permissions]]\nexchange = \"e\"\n\
+            [spaces.shop]\ndescription = \"d\"\nmax_queues = 7\n[spaces.shop.policies.p]\ndefinition = { max-length = 5 }\n\
+            [spaces.shop.operator_policies.o]\napply_to = \"queues\"\ndefinition = { expires = 5 }";
+        let catalog = || resolve(&inputs(toml, &[], Flags::default())).expect("fine").definitions.catalog;
+        assert_eq!(catalog(), catalog());
+        let catalog = catalog();
+        let user = catalog.users().next().expect("a user");
+        assert!(crate::access::password::opens(user, "secret") && user.has_tag("administrator"));
+        let permission = catalog.permissions().next().expect("a permission");
+        assert_eq!((permission.configure.as_str(), permission.write.as_str()), (".*", "^a"));
+        assert_eq!(
+            (catalog.topic_permissions().count(), catalog.policies().count(), catalog.operator_policies().count()),
+            (1, 1, 1)
+        );
+        assert_eq!(catalog.limits("shop").max_queues, Some(7));
+    }
+
+    #[test]
+    fn mistakes_about_users_and_policies_are_all_found() {
+        let toml = "[users.ann]\npasword = \"x\"\ntags = \"administrator\"\n[users.ann.permissions.\"/\"]\nread = \"(\"\n\
+            [users.bob]\npassword_hash = \"x\"\n[spaces.\"/\".policies.p]\ndefinition = { max-lenght = 1 }\n\
+            [spaces.\"/\".policies.q]\napply_to = \"odd\"\n[proxy]\nports = \"ampq\"\n[auth]\nclient_certificates = \"required\"";
+        let found = problems(toml, &[]);
+        for start in [
+            "reactor.toml:2: users.ann.pasword is not a known key\n  Did you mean password?",
+            "reactor.toml:3: users.ann.tags must be a list of texts",
+            "reactor.toml:5: users.ann.permissions.\"/\".read is no regular expression",
+            "reactor.toml:7: users.bob.password_hash is no hash",
+            "reactor.toml:8: spaces./.policies.p policy p in space /: [max-lenght] are not recognised policy settings",
+            "reactor.toml:11: spaces./.policies.q.apply_to is \"odd\"",
+            "reactor.toml:13: proxy.ports names the port ampq\n  Did you mean amqp?",
+            "reactor.toml:15: auth.client_authorities is empty",
+        ] {
+            assert!(found.iter().any(|problem| problem.starts_with(start)), "{start}\nnot in {found:#?}");
+        }
+    }
+
     proptest::proptest! {
         #[test]
         fn no_text_makes_it_panic(text in "(?s).{0,200}") {
