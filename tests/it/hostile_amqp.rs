@@ -12,13 +12,13 @@ use std::net::{Shutdown, TcpStream};
 use std::path::Path;
 
 /// A client that says exactly the bytes it is told to.
-struct Client {
-    stream: TcpStream,
+pub struct Client {
+    pub stream: TcpStream,
     heard: Vec<u8>,
 }
 
 impl Client {
-    fn dial(reactor: &Reactor) -> Self {
+    pub fn dial(reactor: &Reactor) -> Self {
         let stream = TcpStream::connect(("127.0.0.1", reactor.port("amqp"))).expect("the door is open");
         stream.set_read_timeout(Some(DEADLINE)).expect("a timeout");
         stream.set_write_timeout(Some(DEADLINE)).expect("a timeout");
@@ -26,20 +26,25 @@ impl Client {
     }
 
     /// Logged in, with channel 1 open.
-    fn open(reactor: &Reactor) -> Self {
+    pub fn open(reactor: &Reactor) -> Self {
+        Self::open_as(reactor, &ConnectionStartOk::default())
+    }
+
+    /// As [`Client::open`], saying this of itself.
+    pub fn open_as(reactor: &Reactor, itself: &ConnectionStartOk<'_>) -> Self {
         let mut client = Self::dial(reactor);
-        client.say(&opening(2_047));
+        client.say(&opening_as(itself, 2_047));
         while client.line().expect("the handshake goes on") != "method 1 channel.open-ok reserved_1=<0 bytes>" {}
         client
     }
 
     /// A peer that has closed already makes this fail, which is its right.
-    fn say(&mut self, bytes: &[u8]) {
+    pub fn say(&mut self, bytes: &[u8]) {
         _ = self.stream.write_all(bytes);
     }
 
     /// The next frame as text; `None` once the socket is closed.
-    fn line(&mut self) -> Option<String> {
+    pub fn line(&mut self) -> Option<String> {
         loop {
             let mut rest = self.heard.as_slice();
             if let Some(line) = trace::next_line(&mut rest) {
@@ -58,7 +63,7 @@ impl Client {
     }
 
     /// The first frame that is no answer to the handshake.
-    fn answer(&mut self) -> Option<String> {
+    pub fn answer(&mut self) -> Option<String> {
         loop {
             let line = self.line()?;
             let handshake = ["connection.start", "connection.tune", "connection.open-ok", "channel.open-ok"];
@@ -69,15 +74,20 @@ impl Client {
     }
 
     /// Asks something and gets the answer.
-    fn works(&mut self) -> bool {
+    pub fn works(&mut self) -> bool {
         self.say(&frame(1, &BasicQos::default()));
         self.answer().is_some_and(|line| line == "method 1 basic.qos-ok")
     }
 }
 
 fn opening(channel_max: u16) -> Vec<u8> {
-    let start_ok =
-        ConnectionStartOk { mechanism: "PLAIN", response: LongStr(b"\0guest\0guest"), locale: "en_US", ..Default::default() };
+    opening_as(&ConnectionStartOk::default(), channel_max)
+}
+
+fn opening_as(itself: &ConnectionStartOk<'_>, channel_max: u16) -> Vec<u8> {
+    let client_properties = itself.client_properties;
+    let response = LongStr(b"\0guest\0guest");
+    let start_ok = ConnectionStartOk { client_properties, mechanism: "PLAIN", response, locale: "en_US" };
     [
         PROTOCOL_HEADER.to_vec(),
         frame(0, &start_ok),
@@ -88,13 +98,13 @@ fn opening(channel_max: u16) -> Vec<u8> {
     .concat()
 }
 
-fn frame(channel: u16, method: &impl Encode) -> Vec<u8> {
+pub fn frame(channel: u16, method: &impl Encode) -> Vec<u8> {
     let mut out = Vec::new();
     encode::method(&mut out, channel, method);
     out
 }
 
-fn raw(kind: u8, channel: u16, payload: &[u8]) -> Vec<u8> {
+pub fn raw(kind: u8, channel: u16, payload: &[u8]) -> Vec<u8> {
     [&FrameHead { kind, channel, size: payload.len() as u32 }.to_bytes(), payload, &[FRAME_END]].concat()
 }
 
@@ -102,7 +112,7 @@ fn publish(channel: u16, routing_key: &str) -> Vec<u8> {
     frame(channel, &BasicPublish { routing_key, mandatory: true, ..Default::default() })
 }
 
-fn header(channel: u16, body_size: u64) -> Vec<u8> {
+pub fn header(channel: u16, body_size: u64) -> Vec<u8> {
     raw(FRAME_HEADER, channel, &[&[0, 60, 0, 0][..], &body_size.to_be_bytes(), &[0, 0]].concat())
 }
 
@@ -111,7 +121,7 @@ fn declare(queue: &str) -> Vec<u8> {
 }
 
 /// What every test asks last.
-fn still_serves(reactor: &mut Reactor) {
+pub fn still_serves(reactor: &mut Reactor) {
     assert!(reactor.is_running(), "reactor is gone:\n{}", reactor.stderr());
     assert!(Client::open(reactor).works());
 }

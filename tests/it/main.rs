@@ -4,6 +4,7 @@ mod access;
 mod access_doors;
 mod accounts;
 mod amqp_lapin;
+mod amqp_pressure;
 mod amqp_trace;
 mod api_access;
 mod api_broker;
