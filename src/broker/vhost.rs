@@ -140,6 +140,15 @@ impl Vhost {
         queues.iter().map(|queue| queue.view(&self.name, now)).collect()
     }
 
+    /// Those that ever held a message or are consumed: what is worth measuring once a second.
+    pub fn queues_in_use(&self) -> Vec<QueueView> {
+        let now = self.shared.clock.now();
+        let mut queues: Vec<Arc<Queue>> = self.topology().queues.values().cloned().collect();
+        queues.retain(|queue| !queue.is_untouched());
+        queues.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        queues.iter().map(|queue| queue.view(&self.name, now)).collect()
+    }
+
     pub fn queue(&self, name: &str) -> Option<QueueView> {
         Some(self.find_queue(name)?.view(&self.name, self.shared.clock.now()))
     }

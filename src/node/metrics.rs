@@ -112,7 +112,7 @@ impl Batch<'_> {
     fn queues(&self, sources: &Sources, metrics: &mut Vec<Metric>) {
         let rates = sources.board.rates();
         let (mut published, mut delivered, mut ready, mut unacked, mut wait) = (vec![], vec![], vec![], vec![], vec![]);
-        for queue in sources.broker.vhosts().iter().flat_map(|vhost| vhost.queues()).take(QUEUES_MAX) {
+        for queue in sources.broker.vhosts().iter().flat_map(|vhost| vhost.queues_in_use()).take(QUEUES_MAX) {
             let attributes: Attributes = vec![
                 (Cow::Borrowed("space"), Value::Text(queue.space.clone())),
                 (Cow::Borrowed("queue"), Value::Text(queue.name.clone())),

@@ -126,7 +126,7 @@ impl Board {
         let Some(passed) = memory.passed(now) else { return };
         let mut rates = Rates::default();
         let vhosts = sources.broker.vhosts();
-        let queues = vhosts.iter().flat_map(|vhost| vhost.queues());
+        let queues = vhosts.iter().flat_map(|vhost| vhost.queues_in_use());
         (rates.queues, memory.queues) = look_at_queues(queues, &memory.queues, passed, now);
         let exchanges = vhosts.iter().flat_map(|vhost| vhost.exchanges().into_iter().chain([vhost.default_exchange()]));
         (rates.exchanges, memory.exchanges) = look_at_exchanges(exchanges, &memory.exchanges, passed);

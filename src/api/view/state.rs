@@ -79,7 +79,7 @@ impl Sources {
         }
         let rates = self.board.rates();
         let mut samples = Vec::new();
-        for view in self.broker.vhosts().iter().flat_map(|vhost| vhost.queues()) {
+        for view in self.broker.vhosts().iter().flat_map(|vhost| vhost.queues_in_use()) {
             let key = (view.space.clone(), view.name.clone());
             samples.push(QueueSample {
                 ready: view.ready,

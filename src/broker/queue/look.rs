@@ -10,6 +10,14 @@ impl Queue {
         self.state().backlog.ready_count
     }
 
+    /// Nothing ever came and nobody waits: there is nothing to measure.
+    pub fn is_untouched(&self) -> bool {
+        let state = self.state();
+        state.consumers.is_empty()
+            && state.backlog.counts.published == 0
+            && state.backlog.ready_count + state.backlog.unacked_count == 0
+    }
+
     pub fn view(&self, space: &Arc<str>, now: Instant) -> QueueView {
         let (mut view, unacked_by) = {
             let state = self.state();

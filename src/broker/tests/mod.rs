@@ -461,3 +461,20 @@ fn peeking_changes_nothing() {
     assert_eq!(peer.bodies(), "one two three");
     assert!(vhost.peek("none", &peek).is_err());
 }
+
+#[test]
+fn a_queue_is_measured_from_its_first_message_or_consumer_on() {
+    let world = World::new();
+    let mut peer = world.connect();
+    for name in ["idle", "fed", "heard"] {
+        peer.declare(name);
+    }
+    peer.publish("", "fed", "x");
+    peer.consume("heard", "c", 0, true).expect("consuming");
+    let vhost = world.broker.vhost("/").expect("space");
+    let names: Vec<String> = vhost.queues_in_use().iter().map(|view| view.name.to_string()).collect();
+    assert_eq!(names, ["fed", "heard"]);
+    peer.get("fed").expect("a message");
+    assert_eq!(vhost.queues_in_use().len(), 2, "what was used once goes on being measured");
+    assert_eq!(vhost.queues().len(), 3);
+}
