@@ -10,6 +10,7 @@ use reactor::wire::trace;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::path::Path;
+use std::time::Duration;
 
 /// A client that says exactly the bytes it is told to.
 pub struct Client {
@@ -124,6 +125,21 @@ fn declare(queue: &str) -> Vec<u8> {
 pub fn still_serves(reactor: &mut Reactor) {
     assert!(reactor.is_running(), "reactor is gone:\n{}", reactor.stderr());
     assert!(Client::open(reactor).works());
+}
+
+#[test]
+fn who_says_goodbye_closes_the_socket_itself() {
+    let reactor = Reactor::start("");
+    let mut client = Client::open(&reactor);
+    client.say(&frame(0, &ConnectionClose { reply_code: 200, ..Default::default() }));
+    assert_eq!(client.answer().as_deref(), Some("method 0 connection.close-ok"));
+    // lapin 2 calls an end that it reads together with close-ok a lost connection.
+    client.stream.set_read_timeout(Some(Duration::from_millis(300))).expect("a timeout");
+    let early = client.stream.read(&mut [0]).map_err(|error| error.kind());
+    assert_eq!(early, Err(ErrorKind::WouldBlock), "still open");
+    client.stream.shutdown(Shutdown::Write).expect("our end");
+    client.stream.set_read_timeout(Some(DEADLINE)).expect("a timeout");
+    assert_eq!(client.stream.read(&mut [0]).expect("no reset"), 0);
 }
 
 #[test]

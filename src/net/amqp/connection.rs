@@ -51,6 +51,8 @@ pub(super) struct Connection<S: Transport> {
     hold: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     /// Something waits to be written.
     dirty: bool,
+    /// The peer said goodbye: the end of the socket is its own.
+    peer_ends: bool,
     alarm: Option<Alarm>,
 }
 
@@ -84,6 +86,8 @@ enum Outcome {
     Failed(Failed, MethodId),
     /// The session ends it; the broker must let go.
     Over(String),
+    /// The same, asked for by the peer.
+    Goodbye(String),
 }
 
 impl<S: Transport> Connection<S> {
@@ -109,6 +113,7 @@ impl<S: Transport> Connection<S> {
             client: None,
             hold: None,
             dirty: false,
+            peer_ends: false,
             alarm: None,
             context,
         }
@@ -298,6 +303,10 @@ impl<S: Transport> Connection<S> {
             Outcome::SecretRenewed => self.session.accept_secret(&mut self.out),
             Outcome::Failed(failed, cause) => self.fail(failed, cause, now),
             Outcome::Over(reason) => self.let_go(&reason),
+            Outcome::Goodbye(reason) => {
+                self.peer_ends = true;
+                self.let_go(&reason);
+            }
         }
     }
 
@@ -417,8 +426,12 @@ impl<S: Transport> Connection<S> {
         if sent.is_err() {
             return;
         }
-        // A peer that waits for our end sees it now; one that still sends does not lose the last frames to a reset.
-        let _ = poll_fn(|cx| self.writer.poll_shutdown(cx)).await;
+        // A client that said goodbye closes the socket itself, as RabbitMQ leaves it to: lapin 2 calls an end that comes
+        // together with close-ok a lost connection. Any other peer that waits for our end sees it now, and one that still
+        // sends does not lose the last frames to a reset.
+        if !self.peer_ends {
+            let _ = poll_fn(|cx| self.writer.poll_shutdown(cx)).await;
+        }
         let mut ignored = [0; 1024];
         while self.reader.read(&mut ignored).await.is_ok_and(|count| count > 0) {}
     }
@@ -457,6 +470,7 @@ fn handle(event: Event<'_>, client: Option<&mut Client>, door: Door<'_>, out: &m
         (Event::Open { vhost }, _) => Outcome::Open(vhost.to_owned()),
         (Event::UpdateSecret { .. }, _) => Outcome::SecretRenewed,
         (Event::Failed(reply), _) => Outcome::Over(reply.to_string()),
+        (Event::Finished(finish @ Finish::ByPeer { .. }), _) => Outcome::Goodbye(reason(finish)),
         (Event::Finished(finish), _) => Outcome::Over(reason(finish)),
         // The session tells of channels only once a virtual host is open.
         (
