@@ -185,7 +185,7 @@ impl Client {
             return Ok(name.into());
         }
         let last = self.channel(channel)?.last_queue.clone();
-        let refused = || Refused::NotFound(format!("no previously declared queue in vhost '{}'", self.vhost.name()));
+        let refused = || Refused::NotFound("no previously declared queue".to_owned());
         last.ok_or_else(|| Failed { channel, refused: refused() })
     }
 
