@@ -37,6 +37,19 @@ fn split(text: &str) -> Option<(u64, &str)> {
     Some((number, text[digits..].trim()))
 }
 
+/// A length of time as people read it: `187 ms`, `2.2 s`, `1 min 04 s`, `3 h 12 min`.
+pub fn spelled(length: Duration) -> String {
+    let millis = length.as_millis();
+    // Rounded to tenths first, so that 59.96 s is a minute and not 60.0 s.
+    let tenths = (millis + 50) / 100;
+    match tenths {
+        _ if millis < 1_000 => format!("{millis} ms"),
+        ..600 => format!("{}.{} s", tenths / 10, tenths % 10),
+        ..36_000 => format!("{} min {:02} s", tenths / 600, tenths / 10 % 60),
+        _ => format!("{} h {:02} min", tenths / 36_000, tenths / 600 % 60),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -51,5 +64,13 @@ mod tests {
         assert_eq!(parse_duration("500ms"), Some(Duration::from_millis(500)));
         assert_eq!(parse_duration("2h"), Some(Duration::from_secs(7_200)));
         assert_eq!(parse_duration("2"), None);
+    }
+
+    #[test]
+    fn lengths_of_time_are_spelled_in_the_unit_people_think_in() {
+        let spell = |millis| spelled(Duration::from_millis(millis));
+        let spelled = [0, 187, 999, 1_000, 2_180, 30_249, 59_960, 64_000, 11_520_000].map(spell);
+        let wanted = ["0 ms", "187 ms", "999 ms", "1.0 s", "2.2 s", "30.2 s", "1 min 00 s", "1 min 04 s", "3 h 12 min"];
+        assert_eq!(spelled, wanted);
     }
 }

@@ -2,7 +2,9 @@
 
 use super::service::{InstanceName, ServiceName};
 use super::signal::Severity;
+use crate::kernel::size::spelled;
 use std::sync::Arc;
+use std::time::Duration;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Happening {
@@ -162,7 +164,9 @@ impl What {
             },
             What::ServiceDetached { service, instance, reason } => format!("{service} lost {instance}: {reason}"),
             What::InstanceStarting { instance, pid, .. } => format!("{instance} starting, pid {pid}"),
-            What::InstanceReady { instance, after_ms, .. } => format!("{instance} ready after {after_ms} ms"),
+            What::InstanceReady { instance, after_ms, .. } => {
+                format!("{instance} ready after {}", spelled(Duration::from_millis(*after_ms)))
+            }
             What::InstanceStopped { instance, reason, .. } => format!("{instance} {reason}"),
             What::InstanceExited { instance, status, next, .. } => format!("{instance} exited {status}; {next}"),
             What::InstanceDegraded { instance, reason, .. } => format!("{instance} degraded: {reason}"),

@@ -16,6 +16,7 @@ use super::usage::Usage;
 use super::view::{InstanceView, Variable, start_times};
 use crate::kernel::limit::CONSOLE_BYTES_MAX;
 use crate::kernel::rng::Rng;
+use crate::kernel::size::spelled;
 use crate::kernel::task::Tasks;
 use crate::kernel::{Clock, Drain, Instant};
 use crate::model::emit;
@@ -451,7 +452,10 @@ impl Worker {
             Event::Starting { pid } => (format!("starting, pid {pid}"), What::InstanceStarting { service, instance, pid }),
             Event::Ready { after } => {
                 let after_ms = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
-                (format!("ready after {after_ms} ms"), What::InstanceReady { service, instance, after_ms })
+                (
+                    format!("ready after {}", spelled(Duration::from_millis(after_ms))),
+                    What::InstanceReady { service, instance, after_ms },
+                )
             }
             Event::Degraded { why } => (format!("degraded: {why}"), What::InstanceDegraded { service, instance, reason: why }),
             Event::Exited { exit, next: Next::StaysStopped } if exit.is_success() => {

@@ -18,6 +18,8 @@ export type Stamp = "clock" | "delta";
 
 export const LINE_PX = 19;
 const OVERSCAN = 12;
+/** Wrapped lines have any height, so they are all laid out: this many at most, the newest. */
+export const WRAPPED_MAX = 1000;
 /** Browsers give up on taller elements. */
 const HEIGHT_MAX = 8_000_000;
 
@@ -33,6 +35,7 @@ export class ConsoleView {
   private first = 0;
   private leftAt = 0;
   private stamp: Stamp = "clock";
+  private wraps = false;
   private frame = 0;
 
   constructor(
@@ -72,6 +75,16 @@ export class ConsoleView {
     this.request();
   }
 
+  /** Long lines go on in the next row instead of beyond the edge. */
+  setWrap(on: boolean): void {
+    if (on === this.wraps) return;
+    this.wraps = on;
+    this.sizer.classList.toggle("wrapped", on);
+    for (const { node } of this.pool.values()) node.remove();
+    this.pool.clear();
+    this.setFollowing(this.following);
+  }
+
   /** Back to the live end. */
   resume(): void {
     this.setFollowing(true);
@@ -80,7 +93,8 @@ export class ConsoleView {
   private setFollowing(on: boolean): void {
     this.following = on;
     this.leftAt = this.feed.get().received;
-    this.feed.follow(on ? this.visibleRows() + OVERSCAN : 0);
+    const tail = this.wraps ? WRAPPED_MAX : this.visibleRows() + OVERSCAN;
+    this.feed.follow(on ? tail : 0);
     this.request();
     this.tell();
   }
@@ -92,6 +106,12 @@ export class ConsoleView {
   private onRows(): void {
     const { first } = this.feed.get();
     // Eviction moves every row up by what went: the scroll position goes along, so that what is read stands still.
+    if (this.wraps) {
+      this.first = first;
+      this.request();
+      this.tell();
+      return;
+    }
     if (!this.following && first > this.first) this.scroller.scrollTop -= (first - this.first) * LINE_PX;
     if (!this.following && first < this.first) this.scroller.scrollTop += (this.first - first) * LINE_PX;
     this.first = first;
@@ -124,6 +144,10 @@ export class ConsoleView {
   }
 
   private draw(): void {
+    if (this.wraps) {
+      this.drawWrapped();
+      return;
+    }
     const { first, next } = this.feed.get();
     const height = Math.min(HEIGHT_MAX, (next - first) * LINE_PX);
     this.sizer.style.height = `${height}px`;
@@ -140,6 +164,24 @@ export class ConsoleView {
     for (let position = from; position < to; position += 1) this.place(position, first);
   }
 
+  /** In order and in the flow. While the reader is elsewhere nothing above goes away, so that what is read stands still. */
+  private drawWrapped(): void {
+    const { first, next } = this.feed.get();
+    const newest = Math.max(first, next - WRAPPED_MAX);
+    const kept = this.pool.keys().next().value;
+    const from = this.following || kept === undefined ? newest : Math.min(kept, newest);
+    const to = this.following ? next : Math.max(...this.pool.keys(), newest);
+    this.sizer.style.height = "";
+    this.feed.want(from, to);
+    for (const [position, row] of this.pool) {
+      if (position >= from && position < next) continue;
+      row.node.remove();
+      this.pool.delete(position);
+    }
+    for (let position = from; position < to; position += 1) this.place(position, first);
+    if (this.following) this.scroller.scrollTop = this.scroller.scrollHeight;
+  }
+
   private place(position: number, first: number): void {
     const entry = this.feed.peek(position);
     const stamp = this.stampOf(entry, position);
@@ -150,7 +192,7 @@ export class ConsoleView {
       this.sizer.append(row.node);
       row.node.className = "console-line";
     }
-    row.node.style.transform = `translateY(${(position - first) * LINE_PX}px)`;
+    row.node.style.transform = this.wraps ? "" : `translateY(${(position - first) * LINE_PX}px)`;
     if (row.entry === entry && row.stamp === stamp) return;
     row.entry = entry;
     row.stamp = stamp;

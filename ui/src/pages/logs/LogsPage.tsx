@@ -14,12 +14,13 @@ import { ChartView } from "../../parts/ChartView";
 import type { ChartData } from "../../parts/chart";
 import { count, countShort, duration } from "../../parts/format";
 import { Icon } from "../../parts/Icon";
+import { NoneInRange } from "../../parts/NoneInRange";
 import { QueryBar } from "../../parts/QueryBar";
-import { Empty, Fault, NoMatch, Outlines } from "../../parts/Region";
+import { Empty, Fault, Outlines } from "../../parts/Region";
 import { LogRows, type RowSource, type RowsState } from "../../parts/rows";
-import { tokens, withoutToken, withTerm } from "../../query/tokens";
+import { tokens, withTerm } from "../../query/tokens";
 import { cursor } from "../../time/cursor";
-import { useRange, useSetRange, useSpace } from "../../time/useRange";
+import { useRange, useSpace } from "../../time/useRange";
 import { useMarks } from "../../time/useTape";
 import { LogPanel } from "./LogPanel";
 import { type LogQuery, logPage, PastRows } from "./past";
@@ -329,11 +330,9 @@ function useOpened(
 
 function Nothing({ query, change }: { query: string; change: Change }) {
   const { span } = useRange(5);
-  const setRange = useSetRange();
   const space = useSpace();
   const { data } = useSummary(space, query);
-  const last = tokens(query).length - 1;
-  if (last < 0 && (data?.outside ?? 0) === 0)
+  if (tokens(query).length === 0 && (data?.outside ?? 0) === 0)
     return (
       <Empty title="No log records in this range">
         What services print is here, line by line, and what they send by OpenTelemetry; reactor's own records too. Point
@@ -341,22 +340,11 @@ function Nothing({ query, change }: { query: string; change: Change }) {
       </Empty>
     );
   return (
-    <NoMatch
+    <NoneInRange
+      query={query}
       where={span.live ? "in this range" : "in the chosen range"}
       outside={data ? `${count(data.outside)} rows are outside the filter.` : null}
-    >
-      {last >= 0 ? (
-        <button type="button" className="link" onClick={() => change({ q: withoutToken(query, last) || undefined })}>
-          Clear the last condition
-        </button>
-      ) : null}
-      <button
-        type="button"
-        className="link"
-        onClick={() => setRange({ last: "6h", from: undefined, to: undefined, end: undefined })}
-      >
-        Widen the range to 6 h
-      </button>
-    </NoMatch>
+      onQuery={(q) => change({ q })}
+    />
   );
 }

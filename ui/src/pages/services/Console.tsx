@@ -29,6 +29,7 @@ export function Console({ service, instance, onInstance, close }: ConsoleProps) 
   const shown = instance ?? service.instances[0] ?? null;
   const [state, setState] = useState<ConsoleState>({ following: true, fresh: 0, lines: 0 });
   const [delta, setDelta] = useState(false);
+  const [wrap, setWrap] = useWrap();
   const zone = useZone();
   return (
     <section className="region console" aria-label={`Console of ${shown?.name ?? service.name}`}>
@@ -42,6 +43,15 @@ export function Console({ service, instance, onInstance, close }: ConsoleProps) 
         <div className="region-tools">
           {service.owned ? (
             <>
+              <button
+                type="button"
+                className="btn sm"
+                aria-pressed={wrap}
+                title="Long lines go on in the next row (W)"
+                onClick={() => setWrap(!wrap)}
+              >
+                Wrap
+              </button>
               <span className="wide-only">
                 <Segments<"local" | "utc" | "delta">
                   label="Times"
@@ -69,6 +79,8 @@ export function Console({ service, instance, onInstance, close }: ConsoleProps) 
           service={service.name}
           instance={shown.name}
           stamp={delta ? "delta" : "clock"}
+          wrap={wrap}
+          onWrap={setWrap}
           state={state}
           onState={setState}
         />
@@ -84,6 +96,18 @@ export function Console({ service, instance, onInstance, close }: ConsoleProps) 
       </footer>
     </section>
   );
+}
+
+const WRAP_KEY = "reactor.console.wrap";
+
+/** Whether lines wrap, remembered. */
+function useWrap(): [boolean, (wrap: boolean) => void] {
+  const [wrap, setWrap] = useState(() => localStorage.getItem(WRAP_KEY) === "yes");
+  const choose = (next: boolean) => {
+    setWrap(next);
+    localStorage.setItem(WRAP_KEY, next ? "yes" : "no");
+  };
+  return [wrap, choose];
 }
 
 function InstancePicker({
@@ -135,11 +159,13 @@ interface LinesProps {
   service: string;
   instance: string;
   stamp: Stamp;
+  wrap: boolean;
+  onWrap: (wrap: boolean) => void;
   state: ConsoleState;
   onState: (state: ConsoleState) => void;
 }
 
-function Lines({ service, instance, stamp, state, onState }: LinesProps) {
+function Lines({ service, instance, stamp, wrap, onWrap, state, onState }: LinesProps) {
   const host = useRef<HTMLDivElement>(null);
   const view = useRef<ConsoleView | null>(null);
   const [feed, { problem, begun, next, first }] = useRows<ConsoleLine>(
@@ -157,9 +183,14 @@ function Lines({ service, instance, stamp, state, onState }: LinesProps) {
     };
   }, [feed, onState]);
   useEffect(() => view.current?.setStamp(stamp), [stamp]);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a view made anew must be told too
+  useEffect(() => view.current?.setWrap(wrap), [wrap, feed]);
   useEffect(() => paused.set("scroll", !state.following), [state.following]);
   useFreshCount(state.fresh);
-  useKeys([{ keys: "End", does: "Live end", run: () => paused.resume() }]);
+  useKeys([
+    { keys: "End", does: "Live end", run: () => paused.resume() },
+    { keys: "w", does: "Wrap long lines", run: () => onWrap(!wrap) },
+  ]);
   return (
     <div className="console-lines" ref={host}>
       {problem ? <Fault problem={problem} /> : null}

@@ -11,12 +11,13 @@ import { paused } from "../../live/pause";
 import { count, countShort, duration, shortId } from "../../parts/format";
 import { Icon } from "../../parts/Icon";
 import { Glyph, ServiceMark } from "../../parts/marks";
+import { NoneInRange } from "../../parts/NoneInRange";
 import { QueryBar } from "../../parts/QueryBar";
-import { Empty, Fault, NoMatch, Outlines } from "../../parts/Region";
+import { Empty, Fault, Outlines } from "../../parts/Region";
 import { ScatterPlot } from "../../parts/scatter";
 import { type Column, Table } from "../../parts/Table";
 import { Duration, Time } from "../../parts/Time";
-import { tokens, withoutToken } from "../../query/tokens";
+import { tokens } from "../../query/tokens";
 import { useRange, useSetRange, useSpace } from "../../time/useRange";
 import { useMarks } from "../../time/useTape";
 import type { TracesSearch } from "./search";
@@ -328,9 +329,7 @@ interface NothingProps {
 }
 
 function Nothing({ query, outside, change }: NothingProps) {
-  const setRange = useSetRange();
-  const last = tokens(query).length - 1;
-  if (last < 0 && outside === 0)
+  if (tokens(query).length === 0 && outside === 0)
     return (
       <Empty title="No traces in this range">
         Every request through the gateway and every message gets one, whether a service is instrumented or not. Call a
@@ -338,19 +337,11 @@ function Nothing({ query, outside, change }: NothingProps) {
       </Empty>
     );
   return (
-    <NoMatch where="in the range" outside={`${count(outside)} traces are outside the filter.`}>
-      {last >= 0 ? (
-        <button type="button" className="link" onClick={() => change({ q: withoutToken(query, last) || undefined })}>
-          Clear the last condition
-        </button>
-      ) : null}
-      <button
-        type="button"
-        className="link"
-        onClick={() => setRange({ last: "6h", from: undefined, to: undefined, end: undefined })}
-      >
-        Widen the range to 6 h
-      </button>
-    </NoMatch>
+    <NoneInRange
+      query={query}
+      where="in the range"
+      outside={`${count(outside)} traces are outside the filter.`}
+      onQuery={(q) => change({ q })}
+    />
   );
 }
