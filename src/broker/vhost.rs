@@ -153,6 +153,10 @@ impl Vhost {
         Some(self.find_queue(name)?.view(&self.name, self.shared.clock.now()))
     }
 
+    pub fn queue_names(&self) -> Vec<Arc<str>> {
+        self.topology().queues.keys().cloned().collect()
+    }
+
     pub fn queue_count(&self) -> usize {
         self.topology().queues.len()
     }

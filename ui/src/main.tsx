@@ -10,6 +10,7 @@ import "./style/table.css";
 import "./style/marks.css";
 import "./style/floating.css";
 import "./style/form.css";
+import "./style/snippet.css";
 import "./style/chart.css";
 import "./style/frame.css";
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";

@@ -10,6 +10,7 @@ import {
 import { Frame } from "./frame/Frame";
 import { NotFound } from "./frame/NotFound";
 import { PageFault } from "./frame/PageFault";
+import { readAccessSearch } from "./pages/access/search";
 import { readChangesSearch } from "./pages/changes/search";
 import { readLogsSearch } from "./pages/logs/search";
 import { readMetricsSearch } from "./pages/metrics/search";
@@ -104,6 +105,12 @@ const changes = createRoute({
   validateSearch: readChangesSearch,
   component: lazyRouteComponent(() => import("./pages/changes/ChangesPage"), "ChangesPage"),
 });
+const access = createRoute({
+  getParentRoute: () => root,
+  path: "/access",
+  validateSearch: readAccessSearch,
+  component: lazyRouteComponent(() => import("./pages/access/AccessPage"), "AccessPage"),
+});
 const settings = createRoute({
   getParentRoute: () => root,
   path: "/settings",
@@ -128,6 +135,7 @@ export const router = createRouter({
     exchange,
     connection,
     changes,
+    access,
     settings,
     more,
   ]),

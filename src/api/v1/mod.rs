@@ -1,5 +1,6 @@
 //! `/api/v1`, a file a resource. Each handler is documented where it stands.
 
+pub mod access;
 pub mod broker;
 pub mod definitions;
 pub mod lists;

@@ -3,7 +3,7 @@
 import type { IconName } from "../parts/Icon";
 
 export interface PageEntry {
-  to: "/" | "/traces" | "/logs" | "/metrics" | "/services" | "/queues" | "/changes" | "/settings";
+  to: "/" | "/traces" | "/logs" | "/metrics" | "/services" | "/queues" | "/changes" | "/access" | "/settings";
   name: string;
   icon: IconName;
   /** After `g`. */
@@ -30,6 +30,7 @@ export const GROUPS: { name: string | null; pages: PageEntry[] }[] = [
     name: "Space",
     pages: [
       { to: "/changes", name: "Changes", icon: "changes" },
+      { to: "/access", name: "Access", icon: "access" },
       { to: "/settings", name: "Settings", icon: "settings" },
     ],
   },

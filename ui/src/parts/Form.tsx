@@ -17,10 +17,25 @@ interface TextProps extends FieldProps {
   placeholder?: string;
   inputMode?: "numeric";
   autoFocus?: boolean;
+  /** Written unseen. */
+  secret?: boolean;
 }
 
 export function TextField(props: TextProps) {
-  const { label, wrong, hint, value, onChange, mono = false, rows, list, placeholder, inputMode, autoFocus } = props;
+  const {
+    label,
+    wrong,
+    hint,
+    value,
+    onChange,
+    mono = false,
+    rows,
+    list,
+    placeholder,
+    inputMode,
+    autoFocus,
+    secret,
+  } = props;
   const id = useId();
   const below = `${id}-below`;
   const own = {
@@ -42,8 +57,8 @@ export function TextField(props: TextProps) {
         ) : (
           <input
             {...own}
-            type="text"
-            autoComplete="off"
+            type={secret ? "password" : "text"}
+            autoComplete={secret ? "new-password" : "off"}
             inputMode={inputMode}
             list={list ? `${id}-list` : undefined}
             onChange={(event) => onChange(event.target.value)}

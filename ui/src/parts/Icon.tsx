@@ -9,6 +9,7 @@ const PATHS = {
   queues: "M3 4v8M6 4v8M9 4v8M12.5 8h2",
   changes: "M3 8h10M8 3v10M5 5l6 6",
   settings: "M2.5 5h6M12 5h1.5M10 3.5v3M2.5 11H5M8.5 11h5M6.7 9.5v3",
+  access: "M8 2l5 2v4c0 3-2 5-5 6-3-1-5-3-5-6V4z",
   gateway: "M2 8h9M8 5l3 3-3 3M13.5 3v10",
   search: "M7 3a4 4 0 100 8 4 4 0 000-8zM10 10l3.5 3.5",
   more: "M3 8h.01M8 8h.01M13 8h.01",

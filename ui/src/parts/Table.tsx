@@ -115,11 +115,11 @@ export function Table<T>(props: TableProps<T>) {
           </tr>
         </thead>
         <tbody onPointerEnter={() => freeze(true)} onPointerLeave={() => freeze(false)}>
-          {view.from > 0 ? <Spacer rows={view.from} span={shown.length} /> : null}
+          {view.from > 0 ? <Spacer rows={view.from} /> : null}
           {Array.from({ length: Math.max(0, view.to - view.from) }, (_, i) => {
             const index = view.from + i;
             const row = flat[index - start];
-            if (row === undefined) return <Missing key={`missing ${index}`} span={shown.length} />;
+            if (row === undefined) return <Missing key={`missing ${index}`} />;
             return (
               <Row
                 key={keyOf(row)}
@@ -131,7 +131,7 @@ export function Table<T>(props: TableProps<T>) {
               />
             );
           })}
-          {view.to < total ? <Spacer rows={total - view.to} span={shown.length} /> : null}
+          {view.to < total ? <Spacer rows={total - view.to} /> : null}
         </tbody>
       </table>
     </div>
@@ -261,20 +261,21 @@ const shownFrom = <T,>(c: Column<T>): string | undefined =>
   c.broad ? "broad-only" : c.narrow ? undefined : "wide-only";
 
 /** A row that is on its way. */
-function Missing({ span }: { span: number }) {
+function Missing() {
   return (
     <tr className="missing" aria-hidden="true">
-      <td colSpan={span}>
+      <td>
         <i />
       </td>
     </tr>
   );
 }
 
-function Spacer({ rows, span }: { rows: number; span: number }) {
+/** One cell: a span over columns that a narrow screen hides would make them anew. */
+function Spacer({ rows }: { rows: number }) {
   return (
     <tr className="spacer" aria-hidden="true">
-      <td colSpan={span} style={{ height: rows * ROW_PX }} />
+      <td style={{ height: rows * ROW_PX }} />
     </tr>
   );
 }

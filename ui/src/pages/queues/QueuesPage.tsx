@@ -13,6 +13,7 @@ import { ConnectionsTable } from "./ConnectionsTable";
 import { ConsumersTable } from "./ConsumersTable";
 import { DeclareDialog } from "./DeclareDialog";
 import { ExchangesTable } from "./ExchangesTable";
+import { PoliciesTable } from "./PoliciesTable";
 import { QueuesTable } from "./QueuesTable";
 import type { QueuesSearch } from "./search";
 import { useQueueSums } from "./useQueueSums";
@@ -26,7 +27,10 @@ const TABS = [
   ["connections", "Connections"],
   ["channels", "Channels"],
   ["consumers", "Consumers"],
+  ["policies", "Policies"],
 ] as const;
+/** What can be made on a tab. */
+const MADE = { queues: "queue", exchanges: "exchange", policies: "policy" } as const;
 
 export function QueuesPage() {
   const space = useSpace();
@@ -36,7 +40,7 @@ export function QueuesPage() {
   const { message_storage } = useOverview();
   const sums = useQueueSums(space);
   const tab = search.tab ?? "queues";
-  const make = tab === "exchanges" ? "exchange" : "queue";
+  const make = tab in MADE ? MADE[tab as keyof typeof MADE] : null;
   const own = { space, search, change };
   return (
     <div className="queues">
@@ -53,7 +57,7 @@ export function QueuesPage() {
           </>
         }
         actions={
-          tab === "queues" || tab === "exchanges" ? (
+          make ? (
             <button type="button" className="btn wide-only" onClick={() => change({ make })}>
               New {make}
             </button>
@@ -82,6 +86,7 @@ export function QueuesPage() {
       {tab === "connections" ? <ConnectionsTable {...own} /> : null}
       {tab === "channels" ? <ChannelsTable {...own} /> : null}
       {tab === "consumers" ? <ConsumersTable {...own} /> : null}
+      {tab === "policies" ? <PoliciesTable {...own} /> : null}
       {search.make === "queue" || search.make === "exchange" ? (
         <DeclareDialog what={search.make} space={space} close={() => change({ make: undefined }, true)} />
       ) : null}

@@ -4,10 +4,10 @@ import { useList } from "../../live/useList";
 import { Bytes } from "../../parts/Bytes";
 import { DepthSmall } from "../../parts/DepthChannel";
 import { Num } from "../../parts/Num";
-import { Empty } from "../../parts/Region";
 import type { Column } from "../../parts/Table";
 import { Duration } from "../../parts/Time";
 import { LongTable } from "./LongTable";
+import { NoQueues } from "./NoQueues";
 import type { Change } from "./QueuesPage";
 import { limitOf } from "./queue";
 import type { QueuesSearch } from "./search";
@@ -128,16 +128,7 @@ export function QueuesTable({ space, search, change }: QueuesTableProps) {
       onOpen={(x) =>
         void navigate({ to: "/queues/$queueSpace/$queueName", params: { queueSpace: x.space, queueName: x.name } })
       }
-      empty={
-        <Empty title="No queues yet">
-          Queues that programs declare stand here with their depth, rates and waiting time. A consumer of a queue bound
-          to <code>reactor.call</code> is a service. Point a RabbitMQ client at this reactor, or{" "}
-          <button type="button" className="link" onClick={() => change({ make: "queue" })}>
-            declare one here
-          </button>
-          .
-        </Empty>
-      }
+      empty={<NoQueues declare={() => change({ make: "queue" })} />}
     />
   );
 }
