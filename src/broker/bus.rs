@@ -40,8 +40,10 @@ impl CallBus for Broker {
         let state = CallState::new(resolved.service.as_str().into(), observer, &vhost);
         vhost.replies.insert(state.address, Target::Call(state.clone()));
         let guard = Guard(state.clone());
-        vhost.send_call(&call, &resolved, &state);
-        Ok(Box::new(guard))
+        match vhost.send_call(&call, &resolved, &state) {
+            true => Ok(Box::new(guard)),
+            false => Err(CallFailure::Full { queue: resolved.queue.name.to_string() }),
+        }
     }
 
     fn attached(&self, space: &str) -> Vec<String> {
@@ -71,7 +73,8 @@ impl Vhost {
         }
     }
 
-    fn send_call(&self, call: &Call, resolved: &Resolved, state: &Arc<CallState>) {
+    /// False if the queue is full and refused it.
+    fn send_call(&self, call: &Call, resolved: &Resolved, state: &Arc<CallState>) -> bool {
         let now = self.shared.clock.now();
         let properties = properties(call, state, self.shared.epoch_ns + now.as_nanos());
         let key = resolved.key.as_deref().unwrap_or(&call.key);
@@ -84,6 +87,7 @@ impl Vhost {
             expires_at: Some(now + call.deadline),
             trace: trace_of(call),
             call: Some(state.clone()),
+            ..Extra::default()
         };
         let segment = segment.freeze();
         let run = Run { segment: &segment, metas: &[meta], extras: &[(0, extra)], first: 0, now };
@@ -91,12 +95,14 @@ impl Vhost {
         if let Some(seq) = resolved.queue.offer(&run, &mut effects) {
             state.queued(&resolved.queue, seq);
         }
+        let refused = !effects.take_refused().is_empty();
         self.shared.counts.published.add(1);
         if let Some(exchange) = self.topology().exchanges.get(CALL_EXCHANGE) {
             exchange.stats.published.fetch_add(1, Ordering::Relaxed);
             exchange.stats.routed.fetch_add(1, Ordering::Relaxed);
         }
         effects.run(&self.shared);
+        !refused
     }
 }
 

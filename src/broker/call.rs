@@ -104,6 +104,13 @@ impl CallState {
         match notice {
             Notice::Delivered { link } => self.delivered(&link),
             Notice::FrameTooSmall { frame_max } => self.fail(CallFailure::FrameTooSmall { frame_max }),
+            Notice::Dropped => {
+                let queue = match &self.progress().place {
+                    Place::Queued { queue, .. } => queue.name.to_string(),
+                    Place::New | Place::Delivered | Place::Over => service,
+                };
+                self.fail(CallFailure::Full { queue });
+            }
             Notice::Rejected => self.fail(CallFailure::Rejected { service }),
             Notice::WorkerGone => {
                 let instance = self.progress().instance.to_string();

@@ -1,20 +1,26 @@
 //! What the broker is given when it is made: its limits and the port to whoever keeps track of attached services.
 
+use crate::kernel::limit;
 use crate::model::service::{InstanceName, ServiceName};
 use std::sync::Arc;
+use std::time::Duration;
 
 #[derive(Clone, Debug)]
 pub struct BrokerConfig {
     /// Bytes of messages over all queues, ready and unacked. Beyond it publishers are blocked (`connection.blocked`) until the
     /// level is back at four fifths (`limits.queue_bytes_max`).
     pub queue_bytes_max: u64,
+    /// How long a consumer may keep a delivery unacked before its channel is closed; queues may say otherwise
+    /// (`limits.consumer_timeout`).
+    pub consumer_timeout: Duration,
     /// Whether a publish without `traceparent` may inherit one from what its connection is working on (contract §8).
     pub infer_parents: bool,
 }
 
 impl Default for BrokerConfig {
     fn default() -> Self {
-        BrokerConfig { queue_bytes_max: 1 << 30, infer_parents: true }
+        let consumer_timeout = Duration::from_millis(limit::CONSUMER_TIMEOUT_MS);
+        BrokerConfig { queue_bytes_max: 1 << 30, consumer_timeout, infer_parents: true }
     }
 }
 

@@ -6,8 +6,8 @@ use super::queue::Queue;
 use super::shared::Shared;
 use super::vhost::Vhost;
 use super::view::{ChannelView, ConnectionView, ConsumerView, Totals};
-use crate::kernel::Clock;
 use crate::kernel::stats::Gauge;
+use crate::kernel::{Clock, Instant};
 use crate::model::topology::DEFAULT_SPACE;
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -32,7 +32,7 @@ impl Broker {
         if vhosts.contains_key(name) {
             return false;
         }
-        let vhost = Arc::new(Vhost::new(name, self.shared.clone()));
+        let vhost = Vhost::new(name, self.shared.clone());
         vhosts.insert(vhost.name().clone(), vhost);
         true
     }
@@ -45,13 +45,39 @@ impl Broker {
         self.vhosts.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
     }
 
-    /// Expires what is due and takes grown buffers from connections at rest. To be called about once a second.
+    /// Takes grown buffers from connections at rest, and now and then ends channels that keep a delivery too long. To be called about
+    /// once a second.
     pub fn tick(&self) {
-        self.vhosts().iter().for_each(|vhost| vhost.tick());
         let heavy = std::mem::take(&mut *self.shared.heavy());
         let busy = heavy.into_iter().filter(|link| link.upgrade().is_some_and(|link| !link.rest()));
         let busy: Vec<_> = busy.collect();
         self.shared.heavy().extend(busy);
+        let now = self.shared.clock.now();
+        if self.shared.timeouts.is_time_to_look(now) {
+            self.links().iter().for_each(|link| link.end_overdue(now));
+        }
+    }
+
+    /// Does what is due: messages and queues expire. Returns when the next is.
+    pub fn run_due(&self) -> Option<Instant> {
+        let now = self.shared.clock.now();
+        self.shared.deadlines.take(now).into_iter().for_each(|thing| thing.on_time(now, &self.shared));
+        self.shared.deadlines.next()
+    }
+
+    /// Does what is due when it is, for as long as it is polled.
+    pub async fn keep_time(&self) {
+        loop {
+            let sooner = self.shared.deadlines.sooner();
+            match self.run_due() {
+                None => sooner.await,
+                Some(next) => {
+                    let wait = next.since(self.shared.clock.now());
+                    // Either way it looks again.
+                    let _ = tokio::time::timeout(wait, sooner).await;
+                }
+            }
+        }
     }
 
     pub(super) fn links(&self) -> Vec<Arc<Link>> {
@@ -161,6 +187,8 @@ impl Vhost {
                 prefetch: consumer.prefetch,
                 no_ack: consumer.no_ack,
                 exclusive: consumer.exclusive,
+                waiting: consumer.is_waiting(),
+                priority: consumer.priority,
                 unacked: consumer.unacked.into(),
                 oldest_unacked: None,
             };

@@ -1,7 +1,7 @@
 //! Declaring and deleting queues: what RabbitMQ checks, in its words. Exchanges and bindings are `exchanges`'s.
 
 use super::effects::Effects;
-use super::queue::{Consumer, InUse, Queue};
+use super::queue::{self, Consumer, InUse, Queue, QueueSettings};
 use super::refused::Refused;
 use super::reply::{Address, REPLY_QUEUE};
 use super::topology::reserved_prefix;
@@ -9,6 +9,7 @@ use super::vhost::{Actor, Vhost};
 use crate::kernel::limit;
 use crate::kernel::rng;
 use crate::model::identity::Action;
+use crate::model::policy::QueueKind;
 use crate::model::table::Field;
 use crate::model::topology::QueueSpec;
 use std::sync::Arc;
@@ -28,26 +29,6 @@ pub struct DeleteRule {
     pub if_empty: bool,
 }
 
-/// Queue arguments that change nothing here: accepted.
-const QUEUE_ARGUMENTS_WITHOUT_EFFECT: &[&str] =
-    &["x-queue-mode", "x-queue-version", "x-queue-master-locator", "x-queue-leader-locator"];
-/// Queue arguments whose effect does not exist yet: refused, since ignoring them would break a promise.
-const QUEUE_ARGUMENTS_NOT_YET: &[&str] = &[
-    "x-message-ttl",
-    "x-expires",
-    "x-max-length",
-    "x-max-length-bytes",
-    "x-overflow",
-    "x-dead-letter-exchange",
-    "x-dead-letter-routing-key",
-    "x-dead-letter-strategy",
-    "x-max-priority",
-    "x-single-active-consumer",
-    "x-delivery-limit",
-    "x-message-deduplication",
-    "x-max-age",
-    "x-stream-max-segment-size-bytes",
-];
 const QUEUE_TYPE: &str = "x-queue-type";
 
 impl Vhost {
@@ -67,7 +48,7 @@ impl Vhost {
         if let Some(prefix) = reserved_prefix(&name).filter(|_| !generated) {
             return Err(Refused::AccessRefused(format!("queue name '{name}' contains reserved prefix '{prefix}*'")));
         }
-        check_queue_arguments(&name, spec, space)?;
+        let settings = check_queue(&name, spec, actor, space)?;
         if topology.queues.len() >= limit::QUEUES_MAX {
             let text =
                 format!("cannot declare queue '{name}': queue limit in vhost '{space}' ({}) is reached", limit::QUEUES_MAX);
@@ -75,9 +56,15 @@ impl Vhost {
         }
         self.admits_queue(&name, topology.queues.len())?;
         let owner = actor.connection.filter(|_| spec.exclusive);
-        let queue = Queue::new(QueueSpec { name, ..spec.clone() }, owner);
+        let mut effects = Effects::new(self.shared.clock.now());
+        let queue = Queue::new(QueueSpec { name, ..spec.clone() }, owner, effects.now);
+        let policy = self.policies().of_queue(&queue.name, settings.kind);
+        let declared = queue::Declared { name: queue.name.clone(), settings: &settings, vhost: self.me.clone() };
+        queue.rule(&declared, policy, &mut effects);
+        self.shared.timeouts.note(queue.consumer_timeout());
         topology.queues.insert(queue.name.clone(), queue.clone());
         drop(topology);
+        effects.run_quietly(&self.shared);
         self.changed();
         Ok(self.declared(&queue, true))
     }
@@ -94,7 +81,7 @@ impl Vhost {
 
     fn declared(&self, queue: &Arc<Queue>, created: bool) -> Declared {
         let mut effects = Effects::new(self.shared.clock.now());
-        queue.expire(&mut effects);
+        queue.declared_again(&mut effects);
         effects.run_quietly(&self.shared);
         Declared { name: queue.name.clone(), created, ready: queue.ready_count(), consumers: queue.consumer_count().into() }
     }
@@ -144,25 +131,18 @@ impl Vhost {
     }
 }
 
-fn not_yet(what: &str) -> Refused {
-    Refused::NotImplemented(format!("{what} is not available yet in this version of reactor"))
-}
-
-/// A quorum queue is taken as a classic one would be: kept in memory, which the views say of every durable queue.
-fn check_queue_arguments(name: &str, spec: &QueueSpec, space: &str) -> Result<(), Refused> {
-    let arguments = &spec.arguments;
-    if let Some(argument) = QUEUE_ARGUMENTS_NOT_YET.iter().find(|argument| arguments.get(argument).is_some()) {
-        return Err(not_yet(&format!("argument '{argument}' of queue '{name}' in vhost '{space}'")));
+/// Reads a queue's arguments and checks what it may not be. Whoever lets it send dead letters must be allowed to do what that does:
+/// read the queue and write to the exchange.
+fn check_queue(name: &str, spec: &QueueSpec, actor: Actor<'_>, space: &str) -> Result<QueueSettings, Refused> {
+    let settings = QueueSettings::parse(name, &spec.arguments, space)?;
+    if settings.kind == QueueKind::Quorum {
+        check_quorum(name, spec, space)?;
     }
-    match arguments.get(QUEUE_TYPE).map(Field::as_str) {
-        None | Some(Some("classic")) => Ok(()),
-        Some(Some("quorum")) => check_quorum(name, spec, space),
-        Some(Some("stream")) => Err(not_yet(&format!("queue type 'stream' of queue '{name}' in vhost '{space}'"))),
-        Some(kind) => Err(Refused::Precondition(format!(
-            "invalid arg 'x-queue-type' for queue '{name}' in vhost '{space}': unsupported queue type '{}'",
-            kind.unwrap_or("not a string")
-        ))),
+    if let Some(exchange) = &settings.dead_letter_exchange {
+        actor.must(Action::Read, "queue", name, space)?;
+        actor.must(Action::Write, "exchange", exchange, space)?;
     }
+    Ok(settings)
 }
 
 /// What RabbitMQ does not let a quorum queue be.
@@ -186,11 +166,12 @@ fn must_be_equivalent_queue(current: &QueueSpec, received: &QueueSpec, space: &s
     }
     must_equal("durable", &thing, received.durable, current.durable)?;
     must_equal("auto_delete", &thing, received.auto_delete, current.auto_delete)?;
-    let mut compared = QUEUE_ARGUMENTS_NOT_YET.iter().chain(QUEUE_ARGUMENTS_WITHOUT_EFFECT);
-    compared.try_for_each(|name| must_equal_argument(name, &thing, received.arguments.get(name), current.arguments.get(name)))?;
     let classic = Field::text("classic");
     let kind = |spec: &QueueSpec| spec.arguments.get(QUEUE_TYPE).cloned().unwrap_or_else(|| classic.clone());
-    must_equal_argument(QUEUE_TYPE, &thing, Some(&kind(received)), Some(&kind(current)))
+    must_equal_argument(QUEUE_TYPE, &thing, Some(&kind(received)), Some(&kind(current)))?;
+    let known = if kind(current) == classic { QueueKind::Classic } else { QueueKind::Quorum };
+    let mut compared = QueueSettings::compared(known).iter().filter(|name| **name != QUEUE_TYPE);
+    compared.try_for_each(|name| must_equal_argument(name, &thing, received.arguments.get(name), current.arguments.get(name)))
 }
 
 pub(super) fn must_equal<T: PartialEq + std::fmt::Display>(

@@ -2,6 +2,7 @@
 
 use super::call::CallState;
 use super::config::ConnectionId;
+use super::letters::Dead;
 use super::link::Link;
 use super::queue::Queue;
 use super::shared::Shared;
@@ -30,6 +31,18 @@ pub(super) struct Effects {
     own: Option<ConnectionId>,
     touched: SmallVec<[Arc<Link>; 4]>,
     notices: Vec<(Arc<CallState>, Notice)>,
+    /// What only queues with rules set off.
+    rare: Option<Box<Rare>>,
+}
+
+#[derive(Default)]
+struct Rare {
+    /// In the order of their deaths.
+    dead: Vec<Dead>,
+    /// Queues to be looked at, with the time asked for before and the time asked for now.
+    due: Vec<(Arc<Queue>, Option<Instant>, Instant)>,
+    /// Messages of the batch that a full queue refused, as the batch counts them.
+    refused: Vec<u32>,
 }
 
 /// What a call must know.
@@ -46,6 +59,8 @@ pub(super) enum Notice {
         seq: u64,
     },
     Rejected,
+    /// Its queue was full, or had it back too often.
+    Dropped,
     WorkerGone,
 }
 
@@ -62,6 +77,7 @@ impl Effects {
             own: None,
             touched: SmallVec::new(),
             notices: Vec::new(),
+            rare: None,
         }
     }
 
@@ -79,6 +95,51 @@ impl Effects {
 
     pub fn notify(&mut self, call: Arc<CallState>, notice: Notice) {
         self.notices.push((call, notice));
+    }
+
+    fn rare(&mut self) -> &mut Rare {
+        self.rare.get_or_insert_default()
+    }
+
+    /// A queue gave a message up, and has somewhere for it to go.
+    pub fn bury(&mut self, dead: Dead) {
+        self.rare().dead.push(dead);
+    }
+
+    /// `queue` is to be looked at `at` a time, and not `instead_of` any more.
+    pub fn look_at(&mut self, queue: Arc<Queue>, instead_of: Option<Instant>, at: Instant) {
+        self.rare().due.push((queue, instead_of, at));
+    }
+
+    /// A full queue refused message `at` of the batch.
+    pub fn refuse(&mut self, at: u32) {
+        self.rare().refused.push(at);
+    }
+
+    /// What was refused since the last time.
+    // HOT
+    #[inline]
+    pub fn take_refused(&mut self) -> Vec<u32> {
+        match &mut self.rare {
+            None => Vec::new(),
+            Some(rare) => std::mem::take(&mut rare.refused),
+        }
+    }
+
+    /// Publishes the dead letters, those included that their publishing makes, and asks for the queues to be looked at in time. To
+    /// be called without any lock.
+    // HOT
+    #[inline]
+    pub fn post(&mut self, shared: &Shared) {
+        while let Some(rare) = self.rare.take() {
+            self.post_rare(*rare, shared);
+        }
+    }
+
+    #[cold]
+    fn post_rare(&mut self, rare: Rare, shared: &Shared) {
+        rare.due.iter().for_each(|(queue, instead_of, at)| shared.deadlines.set(queue, *instead_of, *at));
+        rare.dead.iter().for_each(|dead| dead.publish(self));
     }
 
     /// Does it all, writing to few and barely filled connections from the calling task.
@@ -101,6 +162,7 @@ impl Effects {
     }
 
     fn settle_books(&mut self, shared: &Shared) {
+        self.post(shared);
         shared.book(self.memory);
         if self.delivered > 0 {
             shared.counts.delivered.add(self.delivered);

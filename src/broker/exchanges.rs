@@ -37,7 +37,8 @@ impl Vhost {
             );
             return Err(Refused::Precondition(text));
         }
-        let exchange = Exchange::new(spec.clone());
+        let mut exchange = Exchange::new(spec.clone());
+        exchange.apply(&*self.policies());
         topology.exchanges.insert(exchange.name.clone(), exchange);
         drop(topology);
         self.changed();

@@ -4,13 +4,14 @@
 use super::core::Broker;
 use super::effects::Effects;
 use super::link::Link;
-use super::queue::Queue;
+use super::queue::{self, Queue, QueueSettings};
 use super::refused::Refused;
 use super::vhost::Vhost;
 use crate::model::account::UserLimits;
 use crate::model::catalog::SpaceRules;
 use crate::model::change::{Change, Thing, Verb};
 use crate::model::identity::Principal;
+use crate::model::policy::Policies;
 use crate::model::table::Field;
 use crate::model::topology::{DestinationKind, ExchangeSpec, QueueSpec};
 use std::sync::{Arc, PoisonError};
@@ -101,6 +102,27 @@ impl Vhost {
     /// What holds in it from now on.
     pub fn rule(&self, rules: SpaceRules) {
         self.rules.store(Arc::new(rules));
+    }
+
+    pub(super) fn policies(&self) -> Arc<dyn Policies> {
+        self.policies.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// From now on these policies hold, for what exists too.
+    pub fn set_policies(&self, policies: Arc<dyn Policies>) {
+        *self.policies.write().unwrap_or_else(PoisonError::into_inner) = policies.clone();
+        self.apply_exchange_policies(&*policies);
+        let queues: Vec<Arc<Queue>> = self.topology().queues.values().cloned().collect();
+        let mut effects = Effects::new(self.shared.clock.now());
+        for queue in queues {
+            // It was accepted when the queue was declared.
+            let Ok(settings) = QueueSettings::parse(&queue.name, &queue.spec.arguments, self.name()) else { continue };
+            let policy = policies.of_queue(&queue.name, settings.kind);
+            let declared = queue::Declared { name: queue.name.clone(), settings: &settings, vhost: self.me.clone() };
+            queue.set_policy(&declared, policy, &mut effects);
+            self.shared.timeouts.note(queue.consumer_timeout());
+        }
+        effects.run_quietly(&self.shared);
     }
 
     /// Whether one more queue is within the space's limit.

@@ -3,11 +3,13 @@
 //! A door drains it: [`Link::take`] swaps the outbox for an empty one, after which queues that stood still because it was full
 //! go on. A publisher's task may write to the socket itself ([`Socket::write_now`]) when its batch touched few connections.
 
+use super::client::Failed;
 use super::config::ConnectionId;
 use super::effects::Effects;
-use super::outbox::Outbox;
+use super::outbox::{Lane, Outbox};
 use super::queue::{Consumer, Queue};
 use super::record::Frames;
+use super::refused::Refused;
 use super::shared::Shared;
 use crate::kernel::{Instant, pool};
 use crate::model::service::{InstanceName, ServiceName};
@@ -27,6 +29,8 @@ use tokio::sync::Notify;
 pub(super) const OUTBOX_BYTES_MAX: usize = 1 << 20;
 /// Bytes that may wait in one outbox before its connection is not read any more: answers and returns come on top of deliveries.
 const ANSWERS_BYTES_MAX: usize = 4 << 20;
+/// No queue's time for an ack is shorter.
+const OVERDUE_MIN: Duration = Duration::from_millis(100);
 
 /// What a door knows about a connection once it is open.
 #[derive(Clone, Debug)]
@@ -138,6 +142,8 @@ pub struct Link {
     pub(super) blocked: AtomicBool,
     /// Notified whenever the outbox was taken.
     pub(super) drained: Notify,
+    /// The outbox names channels that must be closed.
+    failing: AtomicBool,
     /// Asked to close by an operator: the text to close with.
     closing: OnceLock<Arc<str>>,
     pub(super) shared: Arc<Shared>,
@@ -171,6 +177,7 @@ impl Link {
             traced: AtomicU32::new(0),
             blocked: AtomicBool::new(false),
             drained: Notify::new(),
+            failing: AtomicBool::new(false),
             closing: OnceLock::new(),
             shared,
         }
@@ -321,6 +328,41 @@ impl Link {
         }
     }
 
+    /// Ends the channels that keep a delivery longer than they may.
+    pub(super) fn end_overdue(self: &Arc<Self>, now: Instant) {
+        let now_ms = (now.as_nanos() / 1_000_000) as u32;
+        let oldest: Vec<(u16, Arc<Queue>, Duration)> = {
+            let outbox = self.outbox();
+            let oldest = |(number, lane): (u16, &Lane)| {
+                let first = lane.unsettled().next()?;
+                let age = Duration::from_millis(now_ms.wrapping_sub(first.at_ms).into());
+                Some((number, lane.slot(first.slot)?.queue.clone(), age)).filter(|(.., age)| *age >= OVERDUE_MIN)
+            };
+            outbox.channels.iter().filter_map(oldest).collect()
+        };
+        let common = self.shared.config.consumer_timeout;
+        for (channel, queue, age) in oldest {
+            let timeout = queue.consumer_timeout().map_or(common, |own| own);
+            if age > timeout {
+                self.fail(Failed { channel, refused: Refused::Precondition(overdue(channel, timeout)) });
+            }
+        }
+    }
+
+    fn fail(&self, failed: Failed) {
+        self.outbox().failing.get_or_insert_default().push(failed);
+        self.failing.store(true, Ordering::Release);
+        self.signal();
+    }
+
+    /// Channels that the connection's own task must close.
+    pub fn take_failing(&self) -> Vec<Failed> {
+        if !self.failing.swap(false, Ordering::AcqRel) {
+            return Vec::new();
+        }
+        self.outbox().failing.take().map(|failing| *failing).unwrap_or_default()
+    }
+
     pub fn count_in(&self, bytes: usize) {
         self.in_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }
@@ -357,6 +399,14 @@ impl Link {
     pub(super) fn set_waiting(&self, bytes: usize) {
         self.waiting.store(bytes as u64, Ordering::Relaxed);
     }
+}
+
+fn overdue(channel: u16, timeout: Duration) -> String {
+    format!(
+        "delivery acknowledgement on channel {channel} timed out. Timeout value used: {} ms. This timeout value can be configured, \
+         see consumers doc guide to learn more",
+        timeout.as_millis()
+    )
 }
 
 fn unnamed(user: &str, info: &ConnectionInfo) -> Resource {

@@ -313,9 +313,17 @@ fn put(source: &Arc<Queue>, letters: Vec<Letter>, moved: &mut Moved, effects: &m
             batch.add(next);
         }
         let count = batch.metas.len() as u64;
-        match batch.offer(&to, effects) {
+        let placed = batch.offer(&to, effects);
+        let refused = effects.take_refused();
+        let count = count - if placed.is_some() { refused.len() as u64 } else { 0 };
+        match placed {
             Some(seq) => {
                 moved.moved += count;
+                // A full queue refuses what has no room: it goes back.
+                for at in refused {
+                    moved.left += 1;
+                    batch.offer_one(at as usize, source, effects);
+                }
                 match moved.placed.last_mut().filter(|(name, _, last)| *name == to.name && last + 1 == seq) {
                     Some((_, _, last)) => *last += count,
                     None => moved.placed.push((to.name.clone(), seq, seq + count - 1)),
@@ -350,6 +358,12 @@ impl Batch {
             self.extras.push((self.metas.len() as u32, extra));
         }
         self.metas.push(Meta { at: at as u32, len: (self.segment.len() - at) as u32, key_len, extra: has_extra });
+    }
+
+    fn offer_one(&self, at: usize, to: &Arc<Queue>, effects: &mut Effects) {
+        let segment = bytes::Bytes::copy_from_slice(&self.segment);
+        let run = Run { segment: &segment, metas: &self.metas, extras: &self.extras, first: 0, now: effects.now };
+        to.offer(&run.one(at), effects);
     }
 
     fn offer(&self, to: &Arc<Queue>, effects: &mut Effects) -> Option<u64> {

@@ -2,6 +2,7 @@
 //! record.
 
 use super::call::CallState;
+use super::record::Record;
 use super::trace::Beside;
 use crate::kernel::Instant;
 use bytes::Bytes;
@@ -27,19 +28,15 @@ pub(super) struct Extra {
     pub trace: Option<Beside>,
     /// The call that waits for its reply.
     pub call: Option<Arc<CallState>>,
+    /// How often it was returned to its quorum queue.
+    pub returns: u32,
 }
 
 impl Extra {
-    /// Must not be delivered any more: expired, or a call whose caller is gone. At the very moment it may: with `expiration` 0 a
-    /// message still reaches a consumer that waits.
-    pub fn is_dead(&self, now: Instant) -> bool {
-        self.expires_at.is_some_and(|at| at < now) || self.call.as_ref().is_some_and(|call| call.is_over())
-    }
-
     // HOT
     #[inline]
     pub fn is_something(&self) -> bool {
-        self.body.is_some() || self.expires_at.is_some() || self.trace.is_some() || self.call.is_some()
+        self.body.is_some() || self.expires_at.is_some() || self.trace.is_some() || self.call.is_some() || self.returns > 0
     }
 
     pub fn body_len(&self) -> u64 {
@@ -64,6 +61,20 @@ impl Run<'_> {
         let (first, end) = (self.first, self.first + self.metas.len() as u32);
         let start = self.extras.partition_point(|(at, _)| *at < first);
         self.extras[start..].iter().take_while(move |(at, _)| *at < end).map(move |(at, extra)| ((at - first) as usize, extra))
+    }
+
+    /// Its bodies, in bytes.
+    pub fn body_bytes(&self) -> u64 {
+        let inline = |meta: &Meta| {
+            let record = &self.segment[meta.at as usize..(meta.at + meta.len) as usize];
+            Record::new(record, meta.key_len).inline_body().len() as u64
+        };
+        self.metas.iter().map(inline).sum::<u64>() + self.extras().map(|(_, extra)| extra.body_len()).sum::<u64>()
+    }
+
+    /// One message of it.
+    pub fn one(&self, at: usize) -> Self {
+        Run { metas: &self.metas[at..=at], first: self.first + at as u32, ..*self }
     }
 
     /// Bytes it will occupy in one queue.

@@ -3,6 +3,7 @@
 //! Guarded by one lock, the last in the order topology, queue, outbox. Acks are taken out of here by the connection's own task
 //! and then told to the queues, never the other way round.
 
+use super::client::Failed;
 use super::message::Extra;
 use super::queue::{Entry, Queue};
 use super::record::Frames;
@@ -24,6 +25,8 @@ pub(super) struct Outbox {
     pub stalled: Vec<Arc<Queue>>,
     /// Deliveries are settled in the order they were made (contract §8).
     pub settles_in_order: bool,
+    /// Channels that must be closed, which their own task has not learnt yet.
+    pub failing: Option<Box<Vec<Failed>>>,
 }
 
 impl Outbox {
@@ -36,6 +39,7 @@ impl Outbox {
             channels: ByChannel::default(),
             stalled: Vec::new(),
             settles_in_order: true,
+            failing: None,
         }
     }
 }
@@ -378,7 +382,7 @@ mod tests {
     fn lane(tags: impl IntoIterator<Item = u64>) -> Lane {
         let mut lane = Lane::default();
         for tag in tags {
-            let entry = Entry { seq: tag, at: 0, len: 0, segment: 0, key_len: 0, flags: 0 };
+            let entry = Entry { seq: tag, at: 0, len: 0, segment: 0, key_len: 0, flags: 0, priority: 0 };
             lane.hold(Unacked { tag, entry, slot: 0, at_ms: 0 });
         }
         lane

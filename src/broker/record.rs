@@ -135,6 +135,23 @@ pub(super) fn deliver_head(channel: u16, tag: &str) -> Box<[u8]> {
     head.into()
 }
 
+/// To whom a delivery goes, and as what.
+#[derive(Clone, Copy)]
+pub(super) struct Head<'a> {
+    /// See [`deliver_head`].
+    pub head: &'a [u8],
+    pub tag: u64,
+    pub redelivered: bool,
+}
+
+/// What a delivery carries instead of, or beside, its record's.
+#[derive(Clone, Copy)]
+pub(super) struct Anew<'a> {
+    pub properties: &'a [u8],
+    /// Its body, if that goes by reference.
+    pub large: Option<&'a Bytes>,
+}
+
 /// Where frames go: contiguous bytes, and large bodies by reference at their place among them.
 #[derive(Debug, Default)]
 pub(super) struct Frames {
@@ -183,6 +200,36 @@ impl Frames {
             }
         } else if let Some(large) = large {
             self.refer(large, u16::from_be_bytes(channel), frame_max);
+        }
+    }
+
+    /// As [`Frames::deliver`], with other properties than the record's.
+    pub fn deliver_anew(&mut self, to: Head<'_>, record: Record<'_>, anew: Anew<'_>, frame_max: u32) {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(to.head);
+        self.bytes.extend_from_slice(&to.tag.to_be_bytes());
+        self.bytes.push(to.redelivered.into());
+        self.bytes.extend_from_slice(record.key());
+        let size = (self.bytes.len() - start - FRAME_HEAD) as u32;
+        self.bytes[start + 3..start + 7].copy_from_slice(&size.to_be_bytes());
+        self.bytes.push(FRAME_END);
+        self.content_anew(u16::from_be_bytes([to.head[1], to.head[2]]), record, anew, frame_max);
+    }
+
+    /// As [`Frames::content`], with other properties than the record's.
+    pub fn content_anew(&mut self, channel: u16, record: Record<'_>, anew: Anew<'_>, frame_max: u32) {
+        self.bytes.push(2);
+        self.bytes.extend_from_slice(&channel.to_be_bytes());
+        self.bytes.extend_from_slice(&((HEADER_FIXED + anew.properties.len()) as u32).to_be_bytes());
+        self.bytes.extend_from_slice(&record.header()[..HEADER_FIXED]);
+        self.bytes.extend_from_slice(anew.properties);
+        self.bytes.push(FRAME_END);
+        match anew.large {
+            Some(large) => self.refer(large, channel, frame_max),
+            None => {
+                let body = self.bytes.len();
+                self.split_body(body, record.inline_body(), channel, frame_max);
+            }
         }
     }
 

@@ -1,6 +1,7 @@
 //! What every part of the broker shares: the clock, the limits, the memory level, counters and who is connected.
 
 use super::config::{Attachments, BrokerConfig, ConnectionId};
+use super::deadlines::{Deadlines, Timeouts};
 use super::govern::DefinitionWatch;
 use super::link::Link;
 use crate::kernel::stats::{Counter, Gauge};
@@ -31,6 +32,8 @@ pub(super) struct Shared {
     last_drop_told_s: AtomicU64,
     pub cluster_name: RwLock<Arc<str>>,
     pub watch: OnceLock<Arc<dyn DefinitionWatch>>,
+    pub deadlines: Deadlines,
+    pub timeouts: Timeouts,
 }
 
 #[derive(Debug, Default)]
@@ -50,6 +53,7 @@ pub(super) struct Counts {
 impl Shared {
     pub fn new(clock: Clock, config: BrokerConfig, attachments: Arc<dyn Attachments>) -> Arc<Self> {
         Arc::new(Shared {
+            timeouts: Timeouts::new(config.consumer_timeout),
             epoch_ns: clock.unix_nanos_at(Instant::ZERO),
             clock,
             config,
@@ -64,6 +68,7 @@ impl Shared {
             last_drop_told_s: AtomicU64::new(0),
             cluster_name: RwLock::new(CLUSTER_NAME_DEFAULT.into()),
             watch: OnceLock::new(),
+            deadlines: Deadlines::default(),
         })
     }
 

@@ -3,7 +3,6 @@
 
 use super::attach::Attached;
 use super::config::ConnectionId;
-use super::effects::Effects;
 use super::queue::Queue;
 use super::refused::Refused;
 use super::reply::Replies;
@@ -12,12 +11,13 @@ use super::topology::Topology;
 use super::view::{BindingView, ExchangeView, QueueView};
 use crate::model::catalog::SpaceRules;
 use crate::model::identity::{Action, Principal};
+use crate::model::policy::{NoPolicies, Policies};
 use crate::model::table::Table;
 use crate::model::topology::ExchangeKind;
 use arc_swap::ArcSwap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
 
 /// Who asks: permissions, and the connection that exclusive queues belong to.
 #[derive(Clone, Copy, Debug)]
@@ -59,6 +59,9 @@ pub(super) fn must_topic(principal: &Principal, action: Action, exchange: &str, 
 pub struct Vhost {
     name: Arc<str>,
     pub(super) shared: Arc<Shared>,
+    /// Itself, for queues that publish what they give up.
+    pub(super) me: Weak<Vhost>,
+    pub(super) policies: RwLock<Arc<dyn Policies>>,
     topology: RwLock<Topology>,
     /// Raised after every change of the topology: remembered routes of an older one are void.
     generation: AtomicU64,
@@ -69,16 +72,18 @@ pub struct Vhost {
 }
 
 impl Vhost {
-    pub(super) fn new(name: &str, shared: Arc<Shared>) -> Self {
-        Vhost {
+    pub(super) fn new(name: &str, shared: Arc<Shared>) -> Arc<Self> {
+        Arc::new_cyclic(|me| Vhost {
             name: name.into(),
             shared,
+            me: me.clone(),
+            policies: RwLock::new(Arc::new(NoPolicies)),
             topology: RwLock::new(Topology::new()),
             generation: AtomicU64::new(0),
             replies: Replies::default(),
             attached: Attached::default(),
             rules: ArcSwap::default(),
-        }
+        })
     }
 
     pub fn name(&self) -> &Arc<str> {
@@ -137,7 +142,7 @@ impl Vhost {
         let now = self.shared.clock.now();
         let mut queues: Vec<Arc<Queue>> = self.topology().queues.values().cloned().collect();
         queues.sort_unstable_by(|a, b| a.name.cmp(&b.name));
-        queues.iter().map(|queue| queue.view(&self.name, now)).collect()
+        queues.iter().map(|queue| queue.view(&self.name, now, self.shared.epoch_ns)).collect()
     }
 
     /// Those that ever held a message or are consumed: what is worth measuring once a second.
@@ -146,11 +151,11 @@ impl Vhost {
         let mut queues: Vec<Arc<Queue>> = self.topology().queues.values().cloned().collect();
         queues.retain(|queue| !queue.is_untouched());
         queues.sort_unstable_by(|a, b| a.name.cmp(&b.name));
-        queues.iter().map(|queue| queue.view(&self.name, now)).collect()
+        queues.iter().map(|queue| queue.view(&self.name, now, self.shared.epoch_ns)).collect()
     }
 
     pub fn queue(&self, name: &str) -> Option<QueueView> {
-        Some(self.find_queue(name)?.view(&self.name, self.shared.clock.now()))
+        Some(self.find_queue(name)?.view(&self.name, self.shared.clock.now(), self.shared.epoch_ns))
     }
 
     pub fn queue_names(&self) -> Vec<Arc<str>> {
@@ -220,14 +225,6 @@ impl Vhost {
             (&a.source, &a.destination, &a.routing_key).cmp(&(&b.source, &b.destination, &b.routing_key))
         });
         views
-    }
-
-    /// Drops expired messages at the heads of all queues.
-    pub(super) fn tick(&self) {
-        let queues: Vec<Arc<Queue>> = self.topology().queues.values().cloned().collect();
-        let mut effects = Effects::new(self.shared.clock.now());
-        queues.iter().for_each(|queue| queue.expire(&mut effects));
-        effects.run_quietly(&self.shared);
     }
 }
 

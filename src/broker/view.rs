@@ -4,6 +4,7 @@
 
 use super::config::ConnectionId;
 use super::queue::Waits;
+use crate::model::policy::{QueueKind, QueuePolicy};
 use crate::model::table::Table;
 use crate::model::topology::{DestinationKind, ExchangeKind};
 use bytes::Bytes;
@@ -18,6 +19,17 @@ pub struct QueueView {
     pub exclusive: bool,
     pub auto_delete: bool,
     pub arguments: Table,
+    pub kind: QueueKind,
+    /// What policies make of it, with their names.
+    pub policy: QueuePolicy,
+    /// The only consumer that gets messages, if the queue knows such a one.
+    pub active_consumer: Option<Arc<str>>,
+    /// Its exclusive consumer.
+    pub exclusive_consumer: Option<Arc<str>>,
+    /// When the message at its head says it was sent, in Unix seconds.
+    pub head_timestamp: Option<u64>,
+    /// Since when nothing was published to it, delivered or settled, in Unix nanoseconds.
+    pub idle_since_ns: u64,
     /// Declared durable, yet messages are kept in memory only.
     pub not_on_disk: bool,
     pub ready: u64,
@@ -26,6 +38,7 @@ pub struct QueueView {
     pub unacked_bytes: u64,
     pub consumers: u64,
     pub counts: QueueCounts,
+    pub fates: QueueFates,
     /// How long delivered messages had waited; two views give the distribution in between.
     pub waits: Waits,
     /// How long the message that waits longest for its ack has been out.
@@ -44,6 +57,26 @@ pub struct QueueCounts {
     pub redelivered: u64,
     pub expired: u64,
     pub purged: u64,
+    /// Put back after having been delivered.
+    pub requeued: u64,
+    /// By clients, without asking for them back.
+    pub rejected: u64,
+}
+
+/// What became of messages in queues that have rules, since the queue was declared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueueFates {
+    /// The queue was full and they were its oldest.
+    pub dropped: u64,
+    /// The queue was full and told their publishers so.
+    pub refused: u64,
+    /// Came back more often than the delivery limit allows.
+    pub over_limit: u64,
+    /// Sent to the dead-letter exchange, by reason.
+    pub dead_rejected: u64,
+    pub dead_expired: u64,
+    pub dead_maxlen: u64,
+    pub dead_delivery_limit: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -119,6 +152,9 @@ pub struct ConsumerView {
     pub prefetch: u32,
     pub no_ack: bool,
     pub exclusive: bool,
+    /// Waits for its turn to be the queue's single active consumer.
+    pub waiting: bool,
+    pub priority: i64,
     pub unacked: u64,
     pub oldest_unacked: Option<Duration>,
 }

@@ -27,6 +27,9 @@ pub const EXCHANGES_MAX: usize = 100_000;
 pub const BINDINGS_MAX: usize = 1_000_000;
 /// Consumers of one channel; the next one closes the connection with 530.
 pub const CONSUMERS_PER_CHANNEL_MAX: usize = 32_768;
+/// Time a consumer may keep a delivery unacked, in ms, before its channel is closed with 406 (`limits.consumer_timeout`);
+/// RabbitMQ's default.
+pub const CONSUMER_TIMEOUT_MS: u64 = 1_800_000;
 /// Open sockets over all listeners. Beyond it new sockets are closed at once and counted.
 pub const CONNECTIONS_MAX: usize = 65_536;
 

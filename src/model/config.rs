@@ -195,6 +195,8 @@ pub struct Limits {
     pub message_bytes_max: u64,
     /// Messages in all queues; publishers are held beyond.
     pub queue_bytes_max: u64,
+    /// How long a consumer may keep a delivery unacked before its channel is closed.
+    pub consumer_timeout: Duration,
     pub call_body_bytes_max: usize,
     pub call_bodies_bytes_max: usize,
     /// How long a drain waits for work in flight before it cuts.

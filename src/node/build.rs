@@ -199,7 +199,11 @@ fn telemetry_config(config: &Config) -> TelemetryConfig {
 }
 
 fn broker_config(config: &Config) -> BrokerConfig {
-    BrokerConfig { queue_bytes_max: config.limits.queue_bytes_max, infer_parents: config.telemetry.infer_parents }
+    BrokerConfig {
+        queue_bytes_max: config.limits.queue_bytes_max,
+        consumer_timeout: config.limits.consumer_timeout,
+        infer_parents: config.telemetry.infer_parents,
+    }
 }
 
 fn session_config(config: &Config) -> SessionConfig {

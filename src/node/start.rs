@@ -8,8 +8,9 @@ use super::doors::{DoorServer, Shared};
 use super::files;
 use super::sampler;
 use super::signals::{Asked, Signals};
+use crate::broker::Broker;
 use crate::control::Scope;
-use crate::kernel::Clock;
+use crate::kernel::{Clock, Drain};
 use crate::model::config::{Config, PortName, PortSetting};
 use crate::model::definitions::Definitions;
 use crate::model::door::{Door, DoorCounts, DoorState, Doors};
@@ -107,6 +108,7 @@ impl Node {
             acceptor.open(door, entry, server).map_err(|error| StartError::Fault(error.to_string()))?;
         }
         tasks.rear.spawn("sampler", sampler::run(engines.clone(), drains.rear.clone()));
+        tasks.rear.spawn("deadlines", keep_time(engines.broker.clone(), drains.rear.clone()));
         engines.ready.set();
         Ok(Node { config, doors, engines, warnings, services: names, open_files, clock, drains, tasks })
     }
@@ -254,6 +256,14 @@ fn door(name: PortName, config: &Config, bound: &[Bound], spared: &[Failure]) ->
         None => DoorState::Unbound("not served by this version".into()),
     };
     Door { name, addresses, state, counts: DoorCounts::default() }
+}
+
+/// Lets the broker do what is due when it is, until the drain is cut.
+async fn keep_time(broker: Arc<Broker>, drain: Drain) {
+    tokio::select! {
+        () = broker.keep_time() => {}
+        () = drain.is_cut() => {}
+    }
 }
 
 fn port_problem(failure: &Failure) -> PortProblem {

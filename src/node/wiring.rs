@@ -182,7 +182,7 @@ impl control::TopologyPort for BrokerTopology {
     fn rule_space(&self, rules: SpaceRules, policies: Arc<control::PolicySet>) {
         if let Some(vhost) = self.0.vhost(&rules.space.name) {
             vhost.rule(rules);
-            vhost.apply_exchange_policies(&*policies);
+            vhost.set_policies(policies);
         }
     }
 

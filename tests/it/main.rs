@@ -5,6 +5,7 @@ mod access_doors;
 mod accounts;
 mod amqp_lapin;
 mod amqp_pressure;
+mod amqp_queues;
 mod amqp_trace;
 mod api_access;
 mod api_broker;

@@ -16,6 +16,8 @@ pub(super) struct Batch {
     pub routes: RouteCache,
     /// Channels that owe a confirm.
     pub confirming: SmallVec<[u16; 4]>,
+    /// By channel and number: messages that are confirmed with a nack, since a full queue refused them.
+    pub refused: Vec<(u16, u64)>,
     pub published: u64,
 }
 
@@ -25,6 +27,8 @@ pub(super) struct Work {
     pub metas: Vec<Meta>,
     pub extras: Vec<(u32, Extra)>,
     pub runs: Vec<OpenRun>,
+    /// Whose messages those are that a queue may refuse and somebody wants confirmed: index in `metas`, channel, number.
+    pub tickets: Vec<(u32, u16, u64)>,
 }
 
 /// A run that may still grow.
@@ -36,6 +40,8 @@ pub(super) struct OpenRun {
     /// Where in the segment its key stands, to compare the next message's with.
     pub key_at: u32,
     pub key_len: u16,
+    /// One of its queues may refuse it.
+    pub may_be_refused: bool,
 }
 
 thread_local!(static WORK: RefCell<Option<Box<Work>>> = const { RefCell::new(None) });
@@ -53,6 +59,7 @@ impl Batch {
             work.metas.clear();
             work.extras.clear();
             work.runs.clear();
+            work.tickets.clear();
             WORK.set(Some(work));
         }
     }

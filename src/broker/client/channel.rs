@@ -42,6 +42,10 @@ impl Client {
         self.link.outbox().channels.insert(channel, Lane::default());
     }
 
+    pub fn has_channel(&self, channel: u16) -> bool {
+        self.channels.get(channel).is_some()
+    }
+
     /// Ends a channel: nothing more is delivered on it, and what it had not settled goes back where it was.
     pub fn close_channel(&mut self, channel: u16) {
         // An unknown delivery tag cannot matter any more.
@@ -50,12 +54,12 @@ impl Client {
         self.vhost.shared.counts.channels.add(-1);
         self.confirm();
         self.stop_replies(state);
-        self.leave_queues(channel);
+        let mut queues = self.leave_queues(channel);
         let lane = self.link.outbox().channels.remove(channel);
         if let Some(lane) = lane {
-            let queues = self.give_back(lane);
-            self.let_go_on(queues);
+            queues.extend(self.give_back(lane));
         }
+        self.let_go_on(queues);
         self.vhost.reattach(&self.link, "its channel closed");
     }
 
@@ -64,14 +68,17 @@ impl Client {
         if std::mem::replace(&mut self.closed, true) {
             return;
         }
+        // It may have been silent for long.
+        self.effects.now = self.vhost.shared.clock.now();
         let _ = self.sync();
         let numbers = self.channels.numbers();
+        let mut queues = Vec::new();
         for number in &numbers {
             if let Some(state) = self.channels.remove(*number) {
                 self.vhost.shared.counts.channels.add(-1);
                 self.stop_replies(state);
             }
-            self.leave_queues(*number);
+            queues.extend(self.leave_queues(*number));
         }
         for name in std::mem::take(&mut self.exclusive) {
             let queue = self.vhost.find_queue(&name).filter(|queue| queue.owner == Some(self.link.id));
@@ -85,7 +92,9 @@ impl Client {
             outbox.stalled = Vec::new();
             numbers.iter().filter_map(|number| outbox.channels.remove(*number)).collect()
         };
-        let queues = lanes.into_iter().flat_map(|lane| self.give_back(lane)).collect();
+        for lane in lanes {
+            queues.extend(self.give_back(lane));
+        }
         self.let_go_on(queues);
         self.run_effects();
         self.vhost.reattach(&self.link, reason);
@@ -101,18 +110,21 @@ impl Client {
         }
     }
 
-    /// No queue delivers to the channel any more after this.
-    fn leave_queues(&mut self, channel: u16) {
+    /// No queue delivers to the channel any more after this. Returns those it left.
+    fn leave_queues(&mut self, channel: u16) -> Vec<Arc<Queue>> {
         let consumers: Vec<LaneConsumer> = {
             let mut outbox = self.link.outbox();
-            let Some(lane) = outbox.channels.get_mut(channel) else { return };
+            let Some(lane) = outbox.channels.get_mut(channel) else { return Vec::new() };
             lane.consumers.drain().map(|(_, consumer)| consumer).collect()
         };
+        let mut left = Vec::new();
         for consumer in consumers {
-            if consumer.queue.leave(consumer.id, &mut self.effects) {
-                self.vhost.end_queue(&consumer.queue, true, &mut self.effects);
+            match consumer.queue.leave(consumer.id, &mut self.effects) {
+                true => self.vhost.end_queue(&consumer.queue, true, &mut self.effects),
+                false => left.push(consumer.queue),
             }
         }
+        left
     }
 
     /// Requeues what a closed channel had not settled, and returns the queues. A call it was working on is never redelivered: its
@@ -153,7 +165,7 @@ impl Client {
             entries.push(unacked.entry);
             extras.extend(extra.map(|extra| (unacked.entry.seq, extra)));
         }
-        let both = [(&dropped, dropped_extras, Settling::Done), (&entries, extras, Settling::Requeue)];
+        let both = [(&dropped, dropped_extras, Settling::Forgotten), (&entries, extras, Settling::Returned)];
         for (entries, extras, settling) in both.into_iter().filter(|(entries, ..)| !entries.is_empty()) {
             let settled = Settled { consumer, entries, extras, settling, then: Then::Wait };
             queue.settle(settled, &mut self.effects);

@@ -3,13 +3,13 @@
 use super::channel::{ReplyConsumer, unopened};
 use super::{Client, Failed};
 use crate::broker::outbox::LaneConsumer;
-use crate::broker::queue::NewConsumer;
+use crate::broker::queue::{NewConsumer, Queue};
 use crate::broker::record::deliver_head;
 use crate::broker::refused::Refused;
 use crate::broker::reply::{Address, REPLY_QUEUE, ReplyChannel, Target};
 use crate::kernel::{limit, rng};
 use crate::model::identity::Action;
-use crate::model::table::{Field, Table};
+use crate::model::table::Table;
 use crate::wire::amqp::encode;
 use crate::wire::amqp::method::BasicConsumeOk;
 use std::sync::Arc;
@@ -55,6 +55,7 @@ impl Client {
         let (space, actor) = (self.vhost.name(), self.actor());
         let queue = actor.must(Action::Read, "queue", &name, space).and_then(|()| self.vhost.queue_for(&name, actor));
         let queue = queue.map_err(Self::fail(channel))?;
+        self.check_quorum_consumer(channel, &queue)?;
         let new = NewConsumer {
             id: self.vhost.shared.next_id(),
             link: self.link.clone(),
@@ -63,7 +64,7 @@ impl Client {
             no_ack: consume.no_ack,
             exclusive: consume.exclusive,
             prefetch: if consume.no_ack { 0 } else { self.channel(channel)?.prefetch },
-            priority: priority(&consume.arguments).map_err(Self::fail(channel))?,
+            priority: self.priority(&name, &consume.arguments).map_err(Self::fail(channel))?,
         };
         self.consumes = true;
         queue.join(new, announce, &mut self.effects).map_err(Self::fail(channel))?;
@@ -71,6 +72,36 @@ impl Client {
             self.vhost.reattach(&self.link, "it stopped consuming");
         }
         Ok(tag)
+    }
+
+    /// A quorum queue does not know of a limit that several consumers share.
+    fn check_quorum_consumer(&self, channel: u16, queue: &Queue) -> Result<(), Failed> {
+        let limited = queue.is_quorum() && self.link.outbox().channels.get(channel).is_some_and(|lane| lane.prefetch_global > 0);
+        if !limited {
+            return Ok(());
+        }
+        let text = format!("queue '{}' in vhost '{}' does not support global qos", queue.name, self.vhost.name());
+        Err(Failed { channel, refused: Refused::NotImplemented(text) })
+    }
+
+    fn priority(&self, queue: &str, arguments: &Table) -> Result<i64, Refused> {
+        if let Some(stream) = ["x-stream-offset", "x-stream-filter"].into_iter().find(|name| arguments.get(name).is_some()) {
+            return Err(Refused::NotImplemented(format!("consumer argument '{stream}' is not available yet")));
+        }
+        let refuse = |name: &str, why: String| {
+            let space = self.vhost.name();
+            Err(Refused::Precondition(format!("invalid arg '{name}' for queue '{queue}' in vhost '{space}': {why}")))
+        };
+        if let Some(field) = arguments.get("x-cancel-on-ha-failover").filter(|field| field.as_bool().is_none()) {
+            return refuse("x-cancel-on-ha-failover", format!("{{unacceptable_type,{}}}", field.spelled().1));
+        }
+        match arguments.get("x-priority") {
+            None => Ok(0),
+            Some(field) => match field.as_integer() {
+                Some(priority) => Ok(priority),
+                None => refuse("x-priority", format!("\"expected integer, got {}\"", field.spelled().1)),
+            },
+        }
     }
 
     fn check_tag(&self, channel: u16, tag: &str) -> Result<(), Failed> {
@@ -126,8 +157,9 @@ impl Client {
         if !queue.services().is_empty() {
             self.vhost.reattach(&self.link, "it stopped consuming");
         }
-        if auto_delete {
-            self.vhost.end_queue(&queue, true, &mut self.effects);
+        match auto_delete {
+            true => self.vhost.end_queue(&queue, true, &mut self.effects),
+            false => queue.go_on(&mut self.effects),
         }
         Ok(())
     }
@@ -143,18 +175,14 @@ impl Client {
         let (space, actor) = (self.vhost.name(), self.actor());
         let queue = actor.must(Action::Read, "queue", &name, space).and_then(|()| self.vhost.queue_for(&name, actor));
         let queue = queue.map_err(Self::fail(channel))?;
+        if queue.is_quorum() && queue.is_single_active() {
+            let text = format!(
+                "cannot obtain access to locked queue '{name}' in vhost '{space}'. basic.get operations are not supported by quorum \
+                 queues with single active consumer"
+            );
+            return Err(Failed { channel, refused: Refused::Locked(text) });
+        }
         self.consumes = true;
         Ok(queue.get(&self.link, channel, no_ack, &mut self.effects))
-    }
-}
-
-fn priority(arguments: &Table) -> Result<i64, Refused> {
-    if let Some(stream) = ["x-stream-offset", "x-stream-filter"].into_iter().find(|name| arguments.get(name).is_some()) {
-        return Err(Refused::NotImplemented(format!("consumer argument '{stream}' is not available yet")));
-    }
-    match arguments.get("x-priority").map(Field::as_integer) {
-        None => Ok(0),
-        Some(Some(priority)) => Ok(priority),
-        Some(None) => Err(Refused::Precondition("invalid arg 'x-priority': it must be an integer".into())),
     }
 }

@@ -116,6 +116,7 @@ impl Client {
     fn sync(&mut self) -> Result<(), Failed> {
         let settled = self.settle_pending();
         self.offer_runs();
+        self.effects.post(&self.vhost.shared);
         match self.late_failure.take() {
             Some(failed) => Err(failed),
             None => settled,

@@ -55,8 +55,12 @@ impl Client {
         if self.traces {
             self.trace_publish(&message, properties, &mut extra);
         }
-        self.finish_record(at, properties, message.body, extra);
-        self.count(channel)
+        let may_be_refused = self.finish_record(at, properties, message.body, extra);
+        self.count(channel)?;
+        if may_be_refused {
+            self.keep_ticket(channel);
+        }
+        Ok(())
     }
 
     /// Writes the message's key and finds its route, joining the run before if it is the same. `None` if it goes nowhere.
@@ -107,13 +111,20 @@ impl Client {
             }
             key_len = record::write_key(&mut work.segment, message.exchange, key);
         }
-        work.runs.push(OpenRun { route, first: work.metas.len() as u32, key_at: at as u32, key_len });
+        let may_be_refused = route.queues.iter().any(|queue| queue.may_refuse());
+        work.runs.push(OpenRun { route, first: work.metas.len() as u32, key_at: at as u32, key_len, may_be_refused });
         Ok(Some((at, key_len)))
     }
 
     // HOT
     #[inline]
-    fn finish_record(&mut self, (at, key_len): (usize, u16), properties: Properties<'_>, body: Body<'_>, mut extra: Extra) {
+    fn finish_record(
+        &mut self,
+        (at, key_len): (usize, u16),
+        properties: Properties<'_>,
+        body: Body<'_>,
+        mut extra: Extra,
+    ) -> bool {
         let work = self.batch.work.as_deref_mut().expect("the record was begun");
         record::write_content(&mut work.segment, properties.as_bytes(), &body);
         if body.len() >= INLINE_BODY_MAX {
@@ -124,6 +135,16 @@ impl Client {
             work.extras.push((work.metas.len() as u32, extra));
         }
         work.metas.push(Meta { at: at as u32, len: (work.segment.len() - at) as u32, key_len, extra: has_extra });
+        work.runs.last().is_some_and(|run| run.may_be_refused)
+    }
+
+    /// The message just written is one whose publisher must learn if it is refused.
+    #[cold]
+    fn keep_ticket(&mut self, channel: u16) {
+        let number = self.channels.get(channel).filter(|state| state.confirms).map(|state| state.published);
+        if let (Some(number), Some(work)) = (number, self.batch.work.as_deref_mut()) {
+            work.tickets.push((work.metas.len() as u32 - 1, channel, number));
+        }
     }
 
     // HOT
@@ -151,6 +172,9 @@ impl Client {
                 let metas = &work.metas[open.first as usize..end];
                 let run = Run { segment: &segment, metas, extras: &work.extras, first: open.first, now: self.effects.now };
                 offer(&open.route, &run, &mut self.effects);
+                if open.may_be_refused {
+                    note_refused(&work.tickets, &mut self.batch.refused, &mut self.effects);
+                }
             }
         }
         self.batch.rest();
@@ -178,11 +202,16 @@ impl Client {
             let Some(state) = self.channels.get_mut(channel) else { continue };
             let count = state.published - state.confirmed;
             if count > 0 && !outbox.dead {
-                encode::ack(outbox.frames.room(), channel, state.published, count > 1);
+                let out = outbox.frames.room();
+                match self.batch.refused.is_empty() {
+                    true => encode::ack(out, channel, state.published, count > 1),
+                    false => confirm_some(out, channel, state.confirmed..state.published, &self.batch.refused),
+                }
                 confirmed += count;
             }
             state.confirmed = state.published;
         }
+        self.batch.refused.clear();
         self.vhost.shared.counts.confirmed.add(confirmed);
     }
 
@@ -261,4 +290,32 @@ fn offer(route: &Route, run: &Run<'_>, effects: &mut crate::broker::effects::Eff
     }
     route.stats.published.fetch_add(count, Ordering::Relaxed);
     route.stats.routed.fetch_add(count * route.queues.len() as u64, Ordering::Relaxed);
+}
+
+/// Which messages of the run just offered were refused, told by channel and number.
+#[cold]
+fn note_refused(tickets: &[(u32, u16, u64)], refused: &mut Vec<(u16, u64)>, effects: &mut crate::broker::effects::Effects) {
+    for at in effects.take_refused() {
+        if let Ok(found) = tickets.binary_search_by_key(&at, |(at, ..)| *at) {
+            let (_, channel, number) = tickets[found];
+            // Several of its queues may have refused it.
+            if !refused.contains(&(channel, number)) {
+                refused.push((channel, number));
+            }
+        }
+    }
+}
+
+/// Confirms the messages after `numbers.start`, up to `numbers.end`: refused ones by a nack each, then the others together.
+#[cold]
+fn confirm_some(out: &mut Vec<u8>, channel: u16, numbers: std::ops::Range<u64>, refused: &[(u16, u64)]) {
+    let mut nacked: Vec<u64> = refused.iter().filter(|(of, _)| *of == channel).map(|(_, number)| *number).collect();
+    nacked.sort_unstable();
+    nacked.iter().for_each(|number| encode::nack(out, channel, *number, false));
+    let acked = numbers.end - numbers.start - nacked.len() as u64;
+    // Clients take an ack for a number that was nacked before as an error.
+    let last = (numbers.start + 1..=numbers.end).rev().find(|number| nacked.binary_search(number).is_err());
+    if let Some(last) = last {
+        encode::ack(out, channel, last, acked > 1);
+    }
 }

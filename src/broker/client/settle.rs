@@ -17,7 +17,7 @@ pub enum Verdict {
     Ack,
     /// Back to its queue.
     Requeue,
-    /// Dropped, since there is no dead-lettering yet.
+    /// Dropped, or sent to the queue's dead-letter exchange.
     Discard,
 }
 
@@ -94,7 +94,11 @@ impl Client {
                 consumer: group.consumer,
                 entries: of_group,
                 extras: extras.by_ref().take(group.extras).collect(),
-                settling: if group.verdict == Verdict::Requeue { Settling::Requeue } else { Settling::Done },
+                settling: match group.verdict {
+                    Verdict::Ack => Settling::Acked,
+                    Verdict::Requeue => Settling::Requeued,
+                    Verdict::Discard => Settling::Rejected,
+                },
                 then: if one_queue && at == last { Then::Serve } else { Then::Wait },
             };
             group.queue.settle(settled, &mut self.effects);

@@ -1,6 +1,6 @@
 //! Who consumes a queue: joining, leaving, and the room each has.
 
-use super::{Queue, State, backlog::Fresh};
+use super::{Queue, State};
 use crate::broker::config::ConnectionId;
 use crate::broker::effects::Effects;
 use crate::broker::link::Link;
@@ -28,15 +28,29 @@ pub(in crate::broker) struct Consumer {
     /// Higher ones are served first (`x-priority`).
     pub priority: i64,
     pub unacked: u32,
-    /// Its outbox was full or its channel at the limit; whoever makes room resumes it.
-    pub stalled: bool,
+    /// Why nothing is given to it; 0 if it may get something.
+    pub(super) held: u8,
 }
+
+/// Its outbox was full or its channel at the limit; whoever makes room resumes it.
+pub(super) const STALLED: u8 = 1;
+/// Another one is the single active consumer.
+const WAITING: u8 = 2;
 
 impl Consumer {
     // HOT
     #[inline]
     pub fn has_room(&self) -> bool {
-        !self.stalled && (self.prefetch == 0 || self.unacked < self.prefetch)
+        self.held == 0 && (self.prefetch == 0 || self.unacked < self.prefetch)
+    }
+
+    /// There is room for it again.
+    pub(super) fn go_on(&mut self) {
+        self.held &= !STALLED;
+    }
+
+    pub fn is_waiting(&self) -> bool {
+        self.held & WAITING != 0
     }
 }
 
@@ -64,7 +78,9 @@ impl Queue {
         if state.deleted {
             return Err(Refused::NotFound(format!("no queue '{}' in vhost '{}'", self.name, new.link.space)));
         }
-        let taken = state.consumers.iter().any(|consumer| consumer.exclusive) || (new.exclusive && !state.consumers.is_empty());
+        let single = state.backlog.rules.as_ref().is_some_and(|rules| rules.settings.single_active_consumer);
+        let alone = |consumer: &Consumer| consumer.exclusive;
+        let taken = state.consumers.iter().any(alone) || (new.exclusive && (single || !state.consumers.is_empty()));
         if taken {
             return Err(Refused::AccessRefused(format!("queue '{}' in vhost '{}' in exclusive use", self.name, new.link.space)));
         }
@@ -81,25 +97,32 @@ impl Queue {
         };
         let head = deliver_head(new.channel, &new.tag);
         let NewConsumer { id, link, channel, tag, no_ack, exclusive, prefetch, priority } = new;
-        let consumer =
-            Consumer { id, link, channel, tag, slot, head, no_ack, exclusive, prefetch, priority, unacked: 0, stalled: false };
+        let held = if single && state.consumers.iter().any(|other| !other.is_waiting()) { WAITING } else { 0 };
+        let consumer = Consumer { id, link, channel, tag, slot, head, no_ack, exclusive, prefetch, priority, unacked: 0, held };
         let at = state.consumers.partition_point(|other| other.priority >= priority);
         state.consumers.insert(at, consumer);
         state.had_consumer = true;
         effects.consumers += 1;
         self.consumer_count.store(state.consumers.len() as u32, Ordering::Relaxed);
-        self.serve(&mut state, &mut Fresh::none(), effects);
+        state.touched = effects.now;
+        self.turn(&mut state, effects);
         Ok(())
     }
 
-    /// Removes a consumer; nothing is delivered to it any more. True if the queue should go with it (auto-delete).
+    /// Removes a consumer; nothing is delivered to it any more. True if the queue should go with it (auto-delete). The next single
+    /// active consumer is served when the queue [goes on](Queue::go_on): what the old one had not settled may come back before.
     pub fn leave(self: &Arc<Self>, consumer: u64, effects: &mut Effects) -> bool {
         let mut state = self.state();
         let Some(at) = state.consumers.iter().position(|found| found.id == consumer) else { return false };
-        state.consumers.remove(at);
+        let gone = state.consumers.remove(at);
         effects.consumers -= 1;
         if state.turn > at {
             state.turn -= 1;
+        }
+        if !gone.is_waiting()
+            && let Some(next) = state.consumers.iter_mut().find(|other| other.is_waiting())
+        {
+            next.held &= !WAITING;
         }
         self.left(&mut state, effects)
     }
@@ -108,6 +131,8 @@ impl Queue {
         self.consumer_count.store(state.consumers.len() as u32, Ordering::Relaxed);
         if state.consumers.is_empty() {
             self.last_consumer_ms.store(effects.now.as_nanos() / 1_000_000 + 1, Ordering::Relaxed);
+            self.used(state, effects);
+            self.look_ahead(state, effects);
         }
         state.consumers.is_empty() && state.had_consumer && self.spec.auto_delete
     }

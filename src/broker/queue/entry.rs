@@ -17,6 +17,8 @@ pub(in crate::broker) struct Entry {
     pub segment: u32,
     pub key_len: u16,
     pub flags: u8,
+    /// In a priority queue.
+    pub priority: u8,
 }
 
 impl Entry {
@@ -26,6 +28,8 @@ impl Entry {
     pub const EXTRA: u8 = 2;
     /// Removed from the middle of the ready list; only its place is left.
     pub const GONE: u8 = 4;
+    /// Of a quorum queue: how often it came back is told with it.
+    pub const COUNTED: u8 = 8;
 
     pub fn has(&self, flag: u8) -> bool {
         self.flags & flag != 0
@@ -98,7 +102,7 @@ mod tests {
         let mut segments = Segments::default();
         let first = segments.insert(Bytes::from_static(b"abcdef"), 2, Instant::ZERO);
         let second = segments.insert(Bytes::from_static(b"xyz"), 1, Instant::ZERO);
-        let entry = Entry { seq: 0, at: 2, len: 3, segment: first, key_len: 0, flags: 0 };
+        let entry = Entry { seq: 0, at: 2, len: 3, segment: first, key_len: 0, flags: 0, priority: 0 };
         assert_eq!(segments.record(&entry), b"cde");
         segments.release(first, 1);
         assert_eq!(segments.record(&entry), b"cde");

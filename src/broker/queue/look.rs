@@ -18,10 +18,15 @@ impl Queue {
             && state.backlog.ready_count + state.backlog.unacked_count == 0
     }
 
-    pub fn view(&self, space: &Arc<str>, now: Instant) -> QueueView {
+    pub fn view(&self, space: &Arc<str>, now: Instant, epoch_ns: u64) -> QueueView {
         let (mut view, unacked_by) = {
             let state = self.state();
             let backlog = &state.backlog;
+            let rules = backlog.rules.as_deref();
+            let tag_of = |wanted: &dyn Fn(&super::Consumer) -> bool| {
+                state.consumers.iter().find(|consumer| wanted(consumer)).map(|consumer| consumer.tag.clone())
+            };
+            let single = rules.is_some_and(|rules| rules.settings.single_active_consumer);
             let view = QueueView {
                 space: space.clone(),
                 name: self.name.clone(),
@@ -29,6 +34,12 @@ impl Queue {
                 exclusive: self.spec.exclusive,
                 auto_delete: self.spec.auto_delete,
                 arguments: self.spec.arguments.clone(),
+                kind: rules.map(|rules| rules.settings.kind).unwrap_or_default(),
+                policy: rules.map(|rules| rules.policy.clone()).unwrap_or_default(),
+                active_consumer: tag_of(&|consumer| single && !consumer.is_waiting()),
+                exclusive_consumer: tag_of(&|consumer| consumer.exclusive),
+                head_timestamp: backlog.head_timestamp(),
+                idle_since_ns: epoch_ns + state.touched.as_nanos(),
                 not_on_disk: self.spec.durable,
                 ready: backlog.ready_count,
                 unacked: backlog.unacked_count,
@@ -36,6 +47,7 @@ impl Queue {
                 unacked_bytes: backlog.unacked_bytes,
                 consumers: state.consumers.len() as u64,
                 counts: backlog.counts,
+                fates: rules.map(|rules| rules.fates).unwrap_or_default(),
                 waits: backlog.waits.clone(),
                 oldest_unacked: None,
                 oldest_ready: backlog.oldest_ready().map(|at| now.since(at)),

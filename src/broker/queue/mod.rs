@@ -8,22 +8,29 @@ mod consumer;
 mod entry;
 mod look;
 mod pick;
+mod ruled;
+mod rules;
 mod serve;
+mod settings;
 mod waits;
 
 pub(super) use consumer::{Consumer, NewConsumer};
 pub(super) use entry::Entry;
 pub(super) use pick::{Seen, SeenUnacked, Taken};
+pub(super) use rules::Declared;
+pub(super) use settings::QueueSettings;
 pub use waits::Waits;
 
 use super::effects::{Effects, Notice};
+use super::letters::Reason;
 use super::message::{Extra, Run};
 use crate::broker::config::{AttachmentHow, ConnectionId};
+use crate::kernel::Instant;
 use crate::model::service::ServiceName;
 use crate::model::topology::QueueSpec;
-use backlog::Backlog;
+use backlog::{Backlog, Fresh};
 use std::fmt;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 pub(super) struct Queue {
@@ -37,6 +44,8 @@ pub(super) struct Queue {
     consumer_count: AtomicU32,
     /// Milliseconds of the clock when the last consumer left, plus one; 0 if there never was one.
     last_consumer_ms: AtomicU64,
+    /// When it is full it may refuse what is published to it; for a look without the lock.
+    refuses: AtomicBool,
     state: Mutex<State>,
 }
 
@@ -47,13 +56,24 @@ struct State {
     turn: usize,
     deleted: bool,
     had_consumer: bool,
+    /// When it asked to be looked at.
+    due: Option<Instant>,
+    /// When something was last published to it, delivered or settled.
+    touched: Instant,
 }
 
 /// What becomes of deliveries that leave the unacked state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Settling {
-    Done,
-    Requeue,
+    Acked,
+    /// By a client that does not want it back.
+    Rejected,
+    /// By a client that wants it back.
+    Requeued,
+    /// Its channel is gone.
+    Returned,
+    /// Nobody can want it any more.
+    Forgotten,
 }
 
 /// Deliveries of one consumer that leave the unacked state.
@@ -75,7 +95,7 @@ pub(super) enum Then {
 }
 
 impl Queue {
-    pub fn new(spec: QueueSpec, owner: Option<ConnectionId>) -> Arc<Self> {
+    pub fn new(spec: QueueSpec, owner: Option<ConnectionId>, now: Instant) -> Arc<Self> {
         Arc::new(Queue {
             name: spec.name.as_str().into(),
             spec,
@@ -83,12 +103,15 @@ impl Queue {
             services: RwLock::default(),
             consumer_count: AtomicU32::new(0),
             last_consumer_ms: AtomicU64::new(0),
+            refuses: AtomicBool::new(false),
             state: Mutex::new(State {
                 backlog: Backlog::new(),
                 consumers: Vec::new(),
                 turn: 0,
                 deleted: false,
                 had_consumer: false,
+                due: None,
+                touched: now,
             }),
         })
     }
@@ -128,13 +151,27 @@ impl Queue {
         if state.deleted {
             return None;
         }
+        state.touched = run.now;
+        if state.backlog.rules.is_some() {
+            return self.offer_ruled(&mut state, run, effects);
+        }
+        let first = self.take_in(&mut state, run, effects);
+        if state.backlog.timed {
+            self.look_ahead(&mut state, effects);
+        }
+        Some(first)
+    }
+
+    // HOT
+    #[inline]
+    fn take_in(self: &Arc<Self>, state: &mut State, run: &Run<'_>, effects: &mut Effects) -> u64 {
         let (mut fresh, weight) = state.backlog.admit(run);
         let first = fresh.first_seq();
         effects.memory += weight as i64;
         effects.backlog_max = effects.backlog_max.max(state.backlog.ready_bytes);
-        self.serve(&mut state, &mut fresh, effects);
+        self.serve(state, &mut fresh, effects);
         state.backlog.keep(fresh);
-        Some(first)
+        first
     }
 
     /// Settles deliveries of one consumer (or of `basic.get`, consumer 0).
@@ -145,48 +182,84 @@ impl Queue {
         let state = &mut *state;
         let mut extras = extras.into_iter().peekable();
         let mut freed = 0;
+        let forget = state.deleted || matches!(settling, Settling::Acked | Settling::Forgotten);
         for entry in entries {
             let extra = extras.next_if(|(seq, _)| *seq == entry.seq).map(|(_, extra)| extra);
             let weight = u64::from(entry.len) + extra.as_ref().map_or(0, Extra::body_len);
             state.backlog.unacked_count -= 1;
             state.backlog.unacked_bytes -= weight;
-            match settling {
-                Settling::Requeue if !state.deleted => {
-                    if let Some(call) = extra.as_ref().and_then(|extra| extra.call.clone()) {
-                        effects.notify(call, Notice::Requeued { queue: self.clone(), seq: entry.seq });
-                    }
-                    state.backlog.put_back(*entry, extra, true);
-                }
-                Settling::Requeue | Settling::Done => {
-                    freed += weight;
-                    state.backlog.segments.release(entry.segment, 1);
-                }
+            if forget {
+                freed += weight;
+                state.backlog.segments.release(entry.segment, 1);
+            } else {
+                self.take_back(&mut state.backlog, *entry, extra, settling, effects);
             }
         }
-        if settling == Settling::Done {
+        if settling == Settling::Acked {
             state.backlog.counts.acked += entries.len() as u64;
         }
+        state.touched = effects.now;
         effects.memory -= freed as i64;
         if let Some(found) = state.consumers.iter_mut().find(|found| found.id == consumer) {
             found.unacked -= entries.len() as u32;
         }
         if then == Then::Serve {
-            self.serve(state, &mut backlog::Fresh::none(), effects);
+            self.turn(state, effects);
+        }
+    }
+
+    /// A delivery that comes back, or is given up.
+    #[cold]
+    fn take_back(
+        self: &Arc<Self>,
+        backlog: &mut Backlog,
+        entry: Entry,
+        extra: Option<Extra>,
+        settling: Settling,
+        effects: &mut Effects,
+    ) {
+        if settling == Settling::Rejected {
+            return backlog.bury(entry, extra, Reason::Rejected, effects);
+        }
+        let call = extra.as_ref().and_then(|extra| extra.call.clone());
+        let seq = if backlog.is_quorum() {
+            backlog.put_back_counted(entry, extra, settling == Settling::Requeued, effects)
+        } else {
+            backlog.put_back(entry, extra, true);
+            Some(entry.seq)
+        };
+        if let (Some(call), Some(seq)) = (call, seq) {
+            effects.notify(call, Notice::Requeued { queue: self.clone(), seq });
+        }
+    }
+
+    /// Hands out what consumers have room for, once what may not stay is gone.
+    // HOT
+    #[inline]
+    fn turn(self: &Arc<Self>, state: &mut State, effects: &mut Effects) {
+        let ruled = state.backlog.timed || state.backlog.rules.is_some();
+        if ruled {
+            state.backlog.keep_to_length(effects);
+            state.backlog.expire(effects);
+        }
+        self.serve(state, &mut Fresh::none(), effects);
+        if ruled {
+            self.look_ahead(state, effects);
         }
     }
 
     /// Hands out what consumers have room for.
     pub fn go_on(self: &Arc<Self>, effects: &mut Effects) {
-        self.serve(&mut self.state(), &mut backlog::Fresh::none(), effects);
+        self.turn(&mut self.state(), effects);
     }
 
     /// Goes on delivering to a connection whose outbox was full or whose channel was at its limit.
     pub fn resume(self: &Arc<Self>, connection: ConnectionId, effects: &mut Effects) {
         let mut state = self.state();
         for consumer in state.consumers.iter_mut().filter(|consumer| consumer.link.id == connection) {
-            consumer.stalled = false;
+            consumer.go_on();
         }
-        self.serve(&mut state, &mut backlog::Fresh::none(), effects);
+        self.turn(&mut state, effects);
     }
 
     /// Drops ready messages; returns how many.
@@ -203,15 +276,10 @@ impl Queue {
         removed.is_some()
     }
 
-    /// Drops what has expired at the head.
-    pub fn expire(&self, effects: &mut Effects) {
-        effects.memory -= self.state().backlog.expire(effects.now) as i64;
-    }
-
     /// Ends the queue: drops what is ready and hands back its consumers, who must be told. `Err` says what keeps it alive.
     pub fn close(&self, if_unused: bool, if_empty: bool, effects: &mut Effects) -> Result<(u64, Vec<Consumer>), InUse> {
         let mut state = self.state();
-        effects.memory -= state.backlog.expire(effects.now) as i64;
+        state.backlog.expire(effects);
         if if_unused && !state.consumers.is_empty() {
             return Err(InUse::Consumed);
         }

@@ -1,7 +1,7 @@
 //! From ready to a consumer's outbox.
 
 use super::backlog::{Backlog, Fresh};
-use super::consumer::Consumer;
+use super::consumer::{Consumer, STALLED};
 use super::entry::Entry;
 use super::{Queue, State};
 use crate::broker::client::Got;
@@ -9,10 +9,11 @@ use crate::broker::effects::{Effects, Notice};
 use crate::broker::link::{Link, OUTBOX_BYTES_MAX};
 use crate::broker::message::Extra;
 use crate::broker::outbox::{Lane, Open, Outbox, Unacked};
-use crate::broker::record::Frames;
+use crate::broker::record::{Anew, Frames, Head, Record};
 use crate::broker::trace;
 use crate::kernel::Instant;
-use crate::wire::amqp::encode;
+use crate::model::table::{Field, Table};
+use crate::wire::amqp::{Properties, PropertyList, RawTable, encode, table};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -34,11 +35,11 @@ impl Queue {
     // HOT
     fn give(self: &Arc<Self>, state: &mut State, at: usize, limit: u32, fresh: &mut Fresh<'_>, effects: &mut Effects) {
         let State { backlog, consumers, .. } = state;
-        let Consumer { link, channel, slot, head, no_ack, prefetch, unacked, stalled, .. } = &mut consumers[at];
+        let Consumer { link, channel, slot, head, no_ack, prefetch, unacked, held, .. } = &mut consumers[at];
         let mut outbox = link.outbox();
         let Outbox { frames, frame_max, dead, signalled, channels, stalled: stalled_queues, .. } = &mut *outbox;
         let Some(lane) = channels.get_mut(*channel).filter(|_| !*dead) else {
-            *stalled = true;
+            *held |= STALLED;
             return;
         };
         frames.room();
@@ -48,16 +49,16 @@ impl Queue {
         let mut waited = Waited { segment: u32::MAX, since: now, count: 0 };
         while given < limit && (*prefetch == 0 || *unacked < *prefetch) {
             if frames.len() >= OUTBOX_BYTES_MAX {
-                *stalled = true;
+                *held |= STALLED;
                 stalled_queues.push(self.clone());
                 break;
             }
             if !*no_ack && lane.is_at_limit() {
-                *stalled = true;
+                *held |= STALLED;
                 lane.waiting.push(self.clone());
                 break;
             }
-            let Some(entry) = backlog.take(fresh, now, &mut freed) else { break };
+            let Some(entry) = backlog.take(fresh, effects) else { break };
             waited.add(backlog, &entry, now);
             if entry.has(Entry::EXTRA) && !fits(backlog, &entry, *frame_max, effects) {
                 freed += backlog.drop_entry(&entry);
@@ -65,7 +66,7 @@ impl Queue {
             }
             let mut weight = u64::from(entry.len);
             let tag = lane.next_tag();
-            if entry.has(Entry::EXTRA) {
+            if backlog.is_special(&entry) {
                 let delivery = Delivery { link, head, tag, no_ack: *no_ack, frame_max: *frame_max };
                 weight += self.give_with_extra(backlog, &entry, frames, lane, delivery, effects);
             } else {
@@ -98,15 +99,19 @@ impl Queue {
     /// `basic.get`: one message to `channel` of `link`.
     pub fn get(self: &Arc<Self>, link: &Arc<Link>, channel: u16, no_ack: bool, effects: &mut Effects) -> Got {
         let mut state = self.state();
-        let backlog = &mut state.backlog;
-        let now = effects.now;
+        let state = &mut *state;
+        self.used(state, effects);
+        state.touched = effects.now;
+        state.backlog.expire(effects);
         let mut freed = 0;
-        let taken = backlog.take(&mut Fresh::none(), now, &mut freed);
-        let got = match taken {
+        let got = match state.backlog.take(&mut Fresh::none(), effects) {
             None => Got::Empty,
-            Some(entry) => self.hand_to_getter(backlog, entry, &Getter { link, channel, no_ack }, &mut freed, effects),
+            Some(entry) => self.hand_to_getter(&mut state.backlog, entry, &Getter { link, channel, no_ack }, &mut freed, effects),
         };
         effects.memory -= freed as i64;
+        if state.backlog.timed || state.backlog.rules.is_some() {
+            self.look_ahead(state, effects);
+        }
         got
     }
 
@@ -136,7 +141,14 @@ impl Queue {
         let left = u32::try_from(backlog.ready_count).unwrap_or(u32::MAX).to_be_bytes();
         outbox.frames.room();
         outbox.frames.method_with_key(to.channel, (60, 71), &arguments, record, &left);
-        outbox.frames.content(to.channel, record, extra.body.as_ref(), outbox.frame_max);
+        match backlog.returns_told(&extra) {
+            None => outbox.frames.content(to.channel, record, extra.body.as_ref(), outbox.frame_max),
+            Some(returns) => {
+                let properties = with_delivery_count(record, returns);
+                let anew = Anew { properties: &properties, large: extra.body.as_ref() };
+                outbox.frames.content_anew(to.channel, record, anew, outbox.frame_max);
+            }
+        }
         backlog.counts.delivered += 1;
         backlog.counts.redelivered += u64::from(redelivered);
         effects.delivered += 1;
@@ -181,7 +193,15 @@ impl Queue {
         let since = backlog.segments.at(entry);
         let record = backlog.record(entry);
         let redelivered = entry.has(Entry::REDELIVERED);
-        frames.deliver(to.head, to.tag, redelivered, record, extra.body.as_ref(), to.frame_max);
+        match backlog.returns_told(&extra) {
+            None => frames.deliver(to.head, to.tag, redelivered, record, extra.body.as_ref(), to.frame_max),
+            Some(returns) => {
+                let properties = with_delivery_count(record, returns);
+                let anew = Anew { properties: &properties, large: extra.body.as_ref() };
+                let head = Head { head: to.head, tag: to.tag, redelivered };
+                frames.deliver_anew(head, record, anew, to.frame_max);
+            }
+        }
         let weight = extra.body_len();
         if let Some(call) = &extra.call {
             effects.notify(call.clone(), Notice::Delivered { link: to.link.clone() });
@@ -193,11 +213,28 @@ impl Queue {
         if process.is_some() {
             to.link.traced.fetch_add(1, Ordering::Relaxed);
         }
-        if !to.no_ack || extra.call.is_some() || process.is_some() {
+        if extra.call.is_some() || process.is_some() || (!to.no_ack && extra.is_something()) {
             lane.remember(to.tag, Open { extra, process, auto_acked: to.no_ack }, effects.now);
         }
         weight
     }
+}
+
+/// A message's properties with the header in which a quorum queue tells how often it came back.
+fn with_delivery_count(record: Record<'_>, returns: u32) -> Vec<u8> {
+    const NAME: &str = "x-delivery-count";
+    let list = Properties::trusted(record.properties()).to_list();
+    let given = list.headers.unwrap_or_default();
+    let mut headers = match given.get(NAME) {
+        None => given.as_bytes().to_vec(),
+        Some(_) => {
+            let mut kept = given.to_table();
+            kept.0.retain(|(name, _)| name != NAME);
+            table::encoded(&kept)
+        }
+    };
+    headers.extend_from_slice(&table::encoded(&Table::new().with(NAME, Field::I64(returns.into()))));
+    PropertyList { headers: RawTable::check(&headers).ok(), ..list }.to_bytes()
 }
 
 /// Whether a call's header fits the frames of the consumer it would go to; a header cannot be split. If not, its caller learns why.

@@ -211,7 +211,7 @@ pub(super) mod testing {
 
     pub fn queue(name: &str) -> Arc<Queue> {
         let spec = QueueSpec { name: name.into(), durable: false, exclusive: false, auto_delete: false, arguments: Table::new() };
-        Queue::new(spec, None)
+        Queue::new(spec, None, crate::kernel::Instant::ZERO)
     }
 
     pub fn bound(id: u64, queue: &Arc<Queue>) -> Bound {

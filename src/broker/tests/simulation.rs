@@ -285,7 +285,7 @@ impl Simulation {
                         }
                         Said::Confirmed { up_to, .. } => self.peers[who].confirmed = up_to,
                         Said::Cancelled { .. } | Said::Other(_) => {}
-                        Said::Returned { .. } => panic!("everything is routable"),
+                        Said::Returned { .. } | Said::Refused { .. } => panic!("everything is routable and taken"),
                     }
                 }
             }

@@ -6,12 +6,14 @@ use crate::broker::config::{BrokerConfig, NoAttachments};
 use crate::broker::core::Broker;
 use crate::broker::declare::DeleteRule;
 use crate::broker::link::{ConnectionInfo, Parcel};
+use crate::broker::view::QueueView;
 use crate::kernel::Clock;
 use crate::model::identity::{Permissions, Principal};
 use crate::model::table::{Field, Table};
 use crate::model::topology::{BindingSpec, DestinationKind, ExchangeKind, ExchangeSpec, QueueSpec};
 use crate::wire::amqp::{Body, Method, Properties, PropertyList, Publish};
 use std::sync::Arc;
+use std::time::Duration;
 
 pub(super) struct World {
     pub clock: Clock,
@@ -26,6 +28,20 @@ impl World {
     pub fn with(config: BrokerConfig) -> Self {
         let clock = Clock::manual(1_700_000_000_000_000_000);
         World { broker: Broker::new(clock.clone(), config, Arc::new(NoAttachments)), clock }
+    }
+
+    pub fn view(&self, queue: &str) -> QueueView {
+        self.broker.vhost("/").expect("the space").queue(queue).expect("the queue")
+    }
+
+    pub fn has_queue(&self, queue: &str) -> bool {
+        self.broker.vhost("/").expect("the space").queue(queue).is_some()
+    }
+
+    /// Time passes, and what is due is done.
+    pub fn wait(&self, millis: u64) {
+        self.clock.advance(Duration::from_millis(millis));
+        self.broker.run_due();
     }
 
     pub fn connect(&self) -> Peer {
@@ -81,6 +97,10 @@ pub(super) enum Said {
         up_to: u64,
         multiple: bool,
     },
+    Refused {
+        channel: u16,
+        number: u64,
+    },
     Cancelled {
         tag: String,
     },
@@ -88,7 +108,7 @@ pub(super) enum Said {
 }
 
 impl Peer {
-    fn begin(&mut self) -> &mut Client {
+    pub fn begin(&mut self) -> &mut Client {
         self.client.begin(self.clock.now());
         &mut self.client
     }
@@ -104,6 +124,18 @@ impl Peer {
     pub fn try_declare(&mut self, queue: &str, arguments: Table) -> Result<(), Failed> {
         let spec = QueueSpec { name: queue.into(), durable: false, exclusive: false, auto_delete: false, arguments };
         self.declare_as(spec)
+    }
+
+    /// Declares a queue with arguments.
+    pub fn declare_with<const N: usize>(&mut self, queue: &str, arguments: [(&str, Field); N]) {
+        self.try_declare(queue, arguments_of(arguments)).expect("declared");
+    }
+
+    /// A durable quorum queue.
+    pub fn declare_quorum<const N: usize>(&mut self, queue: &str, arguments: [(&str, Field); N]) {
+        let arguments = arguments_of(arguments).with("x-queue-type", Field::text("quorum"));
+        let spec = QueueSpec { name: queue.into(), durable: true, exclusive: false, auto_delete: false, arguments };
+        self.declare_as(spec).expect("declared");
     }
 
     pub fn declare_as(&mut self, spec: QueueSpec) -> Result<(), Failed> {
@@ -175,6 +207,40 @@ impl Peer {
         }
     }
 
+    pub fn cancel(&mut self, tag: &str) {
+        self.begin().cancel(1, tag).expect("cancelled");
+        self.flush().expect("flushed");
+    }
+
+    /// `basic.get` whose answer is left for [`Peer::hear`]; true if there is a message.
+    pub fn ask(&mut self, queue: &str) -> bool {
+        let got = self.begin().get(1, queue, false).expect("got");
+        self.flush().expect("flushed");
+        got == Got::Message
+    }
+
+    /// What `basic.get` answers, as its body (`*` behind it if redelivered) and its headers.
+    pub fn fetch(&mut self, queue: &str) -> Option<(String, Table)> {
+        let Said::Message { body, redelivered, properties, tag, .. } = self.get(queue)? else { panic!("a message was promised") };
+        self.ack(tag);
+        let headers = Properties::check(&properties).expect("good").headers().map(|headers| headers.to_table());
+        let mark = if redelivered { "*" } else { "" };
+        Some((format!("{}{mark}", String::from_utf8_lossy(&body)), headers.unwrap_or_default()))
+    }
+
+    /// Bodies of all that `basic.get` finds.
+    pub fn drain(&mut self, queue: &str) -> String {
+        let all: Vec<String> = std::iter::from_fn(|| self.fetch(queue)).map(|(body, _)| body).collect();
+        all.join(" ")
+    }
+
+    pub fn consume_with(&mut self, queue: &str, tag: &str, prefetch: u16, arguments: Table) -> Result<(), Failed> {
+        self.begin().limit_prefetch(1, prefetch, false)?;
+        let consume = Consume { queue: queue.into(), tag: tag.into(), arguments, ..Consume::default() };
+        self.client.consume(1, consume)?;
+        self.flush()
+    }
+
     pub fn settle(&mut self, tag: u64, multiple: bool, verdict: Verdict) -> Result<(), Failed> {
         self.begin().settle(1, tag, multiple, verdict);
         self.flush()
@@ -219,6 +285,10 @@ impl Peer {
     }
 }
 
+pub(super) fn arguments_of<const N: usize>(arguments: [(&str, Field); N]) -> Table {
+    arguments.into_iter().fold(Table::new(), |table, (name, field)| table.with(name, field))
+}
+
 fn decode(mut bytes: &[u8], said: &mut Vec<Said>) {
     while !bytes.is_empty() {
         let (kind, channel, payload) = frame(&mut bytes);
@@ -256,6 +326,10 @@ fn decode(mut bytes: &[u8], said: &mut Vec<Said>) {
             }
             Method::BasicAck(method) => {
                 said.push(Said::Confirmed { channel, up_to: method.delivery_tag, multiple: method.multiple })
+            }
+            Method::BasicNack(method) => {
+                assert!(!method.multiple, "each refused message has its own nack");
+                said.push(Said::Refused { channel, number: method.delivery_tag })
             }
             Method::BasicCancel(method) => said.push(Said::Cancelled { tag: method.consumer_tag.into() }),
             other => said.push(Said::Other(other.name().into())),

@@ -72,6 +72,8 @@ enum Wake {
     HoldOver,
     Time,
     AskedToClose(Arc<str>),
+    /// Channels whose time is up.
+    Failing(Vec<Failed>),
     Drain,
     Cut,
 }
@@ -136,6 +138,7 @@ impl<S: Transport> Connection<S> {
                 Wake::HoldOver => self.go_on(),
                 Wake::Time => self.on_time(),
                 Wake::AskedToClose(why) => self.force(&why),
+                Wake::Failing(channels) => self.fail_channels(channels),
                 Wake::Drain => {
                     draining = true;
                     end.set(context.drain.is_cut());
@@ -166,6 +169,10 @@ impl<S: Transport> Connection<S> {
                 self.dirty = true;
                 if let Some(why) = client.link().asked_to_close() {
                     return Poll::Ready(Wake::AskedToClose(why.clone()));
+                }
+                let failing = client.link().take_failing();
+                if !failing.is_empty() {
+                    return Poll::Ready(Wake::Failing(failing));
                 }
             }
         }
@@ -340,6 +347,22 @@ impl<S: Transport> Connection<S> {
             }
             self.session.close_channel(failed.channel, &reply, cause, &mut self.out);
         }
+    }
+
+    /// Closes channels that the broker found at fault by itself.
+    fn fail_channels(&mut self, channels: Vec<Failed>) -> Option<&'static str> {
+        let now = self.context.clock.now();
+        let open = |channel| self.client.as_ref().is_some_and(|client| client.has_channel(channel));
+        let channels: Vec<Failed> = channels.into_iter().filter(|failed| open(failed.channel)).collect();
+        if let Some(client) = &mut self.client {
+            client.begin(now);
+        }
+        for failed in channels {
+            self.fail(failed, MethodId::default(), now);
+        }
+        self.post();
+        self.flush(now);
+        None
     }
 
     fn let_go(&mut self, reason: &str) {

@@ -415,6 +415,7 @@ fn limits(view: &View<'_>) -> Limits {
         amqp_heartbeat: view.duration("limits.amqp_heartbeat"),
         message_bytes_max: view.number("limits.message_bytes_max"),
         queue_bytes_max: view.number("limits.queue_bytes_max"),
+        consumer_timeout: view.duration("limits.consumer_timeout"),
         call_body_bytes_max: view.size("limits.call_body_bytes_max"),
         call_bodies_bytes_max: view.size("limits.call_bodies_bytes_max"),
         drain: view.duration("limits.drain"),

@@ -111,6 +111,7 @@ pub const SETTINGS: &[Setting] = &[
     row("limits.amqp_heartbeat", Kind::Duration(3_600), "60s", "AMQP heartbeat offered; 0s offers none"),
     row("limits.message_bytes_max", Kind::Bytes(1, 512 * MIB), "128MiB", "largest AMQP message body"),
     row("limits.queue_bytes_max", Kind::Bytes(MIB, 1_024 * GIB), "1GiB", "messages in all queues; publishers wait beyond"),
+    row("limits.consumer_timeout", Kind::Duration(2_592_000), "1800s", "time a consumer may keep a delivery unacked; then 406"),
     row("limits.call_body_bytes_max", Kind::Bytes(1, GIB), "16MiB", "body of one call through the gateway; 413 beyond"),
     row("limits.call_bodies_bytes_max", Kind::Bytes(1, 64 * GIB), "256MiB", "bodies of all calls in flight; 503 beyond"),
     row("gateway.call_timeout", Kind::Duration(86_400), "30s", "time a caller waits for the first reply; 504 beyond"),

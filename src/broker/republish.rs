@@ -1,0 +1,61 @@
+//! What the broker itself publishes: dead letters, and whatever else it keeps for a while and then sends on.
+
+use super::client::chosen;
+use super::effects::Effects;
+use super::message::{Extra, Meta, Run};
+use super::record::{self, INLINE_BODY_MAX};
+use super::routing::Asked;
+use super::trace::Beside;
+use super::vhost::Vhost;
+use crate::wire::amqp::Properties;
+use bytes::{Bytes, BytesMut};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// A message for an exchange, from nobody's connection.
+#[derive(Clone, Copy)]
+pub(super) struct Republished<'a> {
+    pub exchange: &'a str,
+    pub key: &'a str,
+    pub properties: Properties<'a>,
+    pub body: &'a [u8],
+    /// The same body, if it can travel by reference.
+    pub large: Option<&'a Bytes>,
+    pub trace: Option<Beside>,
+}
+
+impl Vhost {
+    /// Routes a message as a client's would be, asking nobody's permission, to those of its queues that `may_go_to` names. Returns to
+    /// how many it went: none if there is no such exchange. To be called without any lock.
+    pub(super) fn republish(&self, message: Republished<'_>, may_go_to: impl Fn(&str) -> bool, effects: &mut Effects) -> usize {
+        let Republished { exchange, key, properties, .. } = message;
+        // What is no list of keys was refused when it was published first.
+        let cc = properties.headers().and_then(|headers| chosen(headers).ok()).map(|chosen| chosen.keys).unwrap_or_default();
+        let Some(route) = self.route_unasked(&Asked { exchange, key, cc: &cc, properties }) else { return 0 };
+        route.stats.published.fetch_add(1, Ordering::Relaxed);
+        let key = route.key.as_deref().unwrap_or(message.key);
+        let properties = message.properties.as_bytes();
+        let mut segment = BytesMut::with_capacity(record::room(message.exchange, key, properties, message.body));
+        let key_len = record::write_key(&mut segment, message.exchange, key);
+        record::write_content(&mut segment, properties, message.body);
+        let by_reference = || message.large.cloned().unwrap_or_else(|| Bytes::copy_from_slice(message.body));
+        let expiration = message.properties.expiration().and_then(|text| text.parse().ok());
+        let extra = Extra {
+            body: (message.body.len() >= INLINE_BODY_MAX).then(by_reference),
+            expires_at: expiration.map(|millis| effects.now + Duration::from_millis(millis)),
+            trace: message.trace,
+            ..Extra::default()
+        };
+        let (segment, is_extra) = (segment.freeze(), extra.is_something());
+        let metas = [Meta { at: 0, len: segment.len() as u32, key_len, extra: is_extra }];
+        let extras = [(0, extra)];
+        let extras = if is_extra { &extras[..] } else { &[] };
+        let run = Run { segment: &segment, metas: &metas, extras, first: 0, now: effects.now };
+        let queues = route.queues.iter().filter(|queue| may_go_to(&queue.name));
+        let count = queues.map(|queue| queue.offer(&run, effects)).count();
+        // A full queue may refuse it. Nobody waits to be told; the queue has counted it.
+        effects.take_refused();
+        route.stats.routed.fetch_add(count as u64, Ordering::Relaxed);
+        count
+    }
+}
