@@ -8,6 +8,7 @@ use super::vhost::Vhost;
 use super::view::{ChannelView, ConnectionView, ConsumerView, Totals};
 use crate::kernel::stats::Gauge;
 use crate::kernel::{Clock, Instant};
+use crate::model::table::{Field, Table};
 use crate::model::topology::DEFAULT_SPACE;
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -33,7 +34,11 @@ impl Broker {
             return false;
         }
         let vhost = Vhost::new(name, self.shared.clone());
+        self.shared.events.live_in(&vhost);
+        vhost.taps.live_in(&vhost);
         vhosts.insert(vhost.name().clone(), vhost);
+        drop(vhosts);
+        self.shared.announce("vhost.created", || Table::new().with("name", Field::text(name)));
         true
     }
 
@@ -128,6 +133,7 @@ impl Broker {
                 consumers: lane.consumers.len() as u64,
                 unacked: lane.live.into(),
                 confirms: lane.confirms,
+                transactional: lane.transactional,
                 prefetch_global: lane.prefetch_global,
             });
             views.collect::<Vec<_>>()

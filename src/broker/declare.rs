@@ -4,6 +4,7 @@ use super::effects::Effects;
 use super::queue::{self, Consumer, InUse, Queue, QueueSettings};
 use super::refused::Refused;
 use super::reply::{Address, REPLY_QUEUE};
+use super::tap::INTERNAL_USER;
 use super::topology::reserved_prefix;
 use super::vhost::{Actor, Vhost};
 use crate::kernel::limit;
@@ -62,10 +63,20 @@ impl Vhost {
         let declared = queue::Declared { name: queue.name.clone(), settings: &settings, vhost: self.me.clone() };
         queue.rule(&declared, policy, &mut effects);
         self.shared.timeouts.note(queue.consumer_timeout());
+        queue.be_seen_by(&self.taps);
         topology.queues.insert(queue.name.clone(), queue.clone());
         drop(topology);
         effects.run_quietly(&self.shared);
         self.changed();
+        self.shared.announce("queue.created", || {
+            let of = &queue.spec;
+            self.event_of(&queue.name, &actor.principal.user)
+                .with("type", Field::text(format!("rabbit_{}_queue", settings.kind.as_str())))
+                .with("durable", Field::Bool(of.durable))
+                .with("auto_delete", Field::Bool(of.auto_delete))
+                .with("exclusive", Field::Bool(of.exclusive))
+                .with("arguments", Field::Table(of.arguments.clone()))
+        });
         Ok(self.declared(&queue, true))
     }
 
@@ -113,7 +124,8 @@ impl Vhost {
     /// Takes a closed queue out of the topology and tells its consumers.
     fn forget_queue(&self, queue: &Arc<Queue>, consumers: Vec<Consumer>, effects: &mut Effects) {
         let removed = self.topology_mut().remove_queue(queue);
-        self.removed(&removed.unwrap_or_default(), "its queue was deleted");
+        self.removed(&removed.unwrap_or_default(), "its queue was deleted", INTERNAL_USER);
+        self.shared.announce("queue.deleted", || self.event_of(&queue.name, INTERNAL_USER));
         for consumer in consumers {
             consumer.link.cancelled_by_broker(&consumer, effects);
             self.reattach(&consumer.link, "its queue was deleted");

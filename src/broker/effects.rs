@@ -6,6 +6,7 @@ use super::letters::Dead;
 use super::link::Link;
 use super::queue::Queue;
 use super::shared::Shared;
+use super::tap::Seen;
 use crate::kernel::Instant;
 use crate::model::emit;
 use crate::model::signal::Span;
@@ -31,6 +32,8 @@ pub(super) struct Effects {
     own: Option<ConnectionId>,
     touched: SmallVec<[Arc<Link>; 4]>,
     notices: Vec<(Arc<CallState>, Notice)>,
+    /// For who looks at messages.
+    seen: Vec<Seen>,
     /// What only queues with rules set off.
     rare: Option<Box<Rare>>,
 }
@@ -78,6 +81,7 @@ impl Effects {
             touched: SmallVec::new(),
             notices: Vec::new(),
             rare: None,
+            seen: Vec::new(),
         }
     }
 
@@ -90,6 +94,19 @@ impl Effects {
     pub fn wake(&mut self, link: &Arc<Link>) {
         if self.own != Some(link.id) {
             self.touched.push(link.clone());
+        }
+    }
+
+    /// Somebody looks at what a queue did with a message.
+    pub fn see(&mut self, seen: Seen) {
+        self.seen.push(seen);
+    }
+
+    #[cold]
+    fn tell_seen(&mut self) {
+        // Telling makes messages, whose deliveries are seen in turn; of those nobody is told.
+        while !self.seen.is_empty() {
+            std::mem::take(&mut self.seen).into_iter().for_each(|seen| seen.tell(self));
         }
     }
 
@@ -163,6 +180,11 @@ impl Effects {
 
     fn settle_books(&mut self, shared: &Shared) {
         self.post(shared);
+        // What one of them tells of, the other may have to tell of again.
+        while !self.seen.is_empty() {
+            self.tell_seen();
+            self.post(shared);
+        }
         shared.book(self.memory);
         if self.delivered > 0 {
             shared.counts.delivered.add(self.delivered);

@@ -5,12 +5,13 @@ use super::declare::{DeleteRule, must_equal, must_equal_argument};
 use super::queue::Queue;
 use super::refused::Refused;
 use super::route::{Routes, Target, service_of};
-use super::topology::{ALTERNATE, Exchange, Removed, Topology, reserved_prefix};
+use super::topology::{ALTERNATE, Binding, Exchange, Removed, Topology, reserved_prefix};
 use super::vhost::{Actor, Vhost};
 use crate::kernel::limit;
 use crate::model::identity::Action;
 use crate::model::policy::Policies;
 use crate::model::service::ServiceName;
+use crate::model::table::Field;
 use crate::model::topology::{BindingSpec, CALL_EXCHANGE, DestinationKind, EVENT_EXCHANGE, ExchangeKind, ExchangeSpec};
 use std::sync::Arc;
 
@@ -42,6 +43,15 @@ impl Vhost {
         topology.exchanges.insert(exchange.name.clone(), exchange);
         drop(topology);
         self.changed();
+        let user = &actor.principal.user;
+        self.shared.announce("exchange.created", || {
+            self.event_of(name, user)
+                .with("type", Field::text(spec.kind.as_str()))
+                .with("durable", Field::Bool(spec.durable))
+                .with("auto_delete", Field::Bool(spec.auto_delete))
+                .with("internal", Field::Bool(spec.internal))
+                .with("arguments", Field::Table(spec.arguments.clone()))
+        });
         Ok(true)
     }
 
@@ -68,7 +78,7 @@ impl Vhost {
             }
             topology.remove_exchange(name)
         };
-        self.removed(&removed, "its exchange was deleted");
+        self.removed(&removed, "its exchange was deleted", &actor.principal.user);
         Ok(true)
     }
 
@@ -97,6 +107,9 @@ impl Vhost {
         if created {
             self.changed();
             self.attach_anew(&spec.source, &to, "it was bound");
+            self.bindings_of_events_changed(&spec.source);
+            let binding = Binding { to, key: spec.routing_key.as_str().into(), arguments: spec.arguments.clone() };
+            self.announce_binding("binding.created", &spec.source, &binding, &actor.principal.user);
         }
         Ok(created)
     }
@@ -115,18 +128,24 @@ impl Vhost {
         let removed = topology.unbind(&spec.source, place, &spec.routing_key, &spec.arguments);
         drop(topology);
         let Some(removed) = removed else { return Ok(false) };
-        self.removed(&removed, "its binding was removed");
+        self.removed(&removed, "its binding was removed", &actor.principal.user);
         Ok(true)
     }
 
     /// To be called when bindings went, without the topology's lock.
-    pub(super) fn removed(&self, removed: &Removed, reason: &str) {
+    pub(super) fn removed(&self, removed: &Removed, reason: &str, user: &str) {
         self.changed();
         for (source, binding) in &removed.bindings {
             if let Target::Queue(queue) = &binding.to {
                 queue.set_services(services_of(&self.topology(), queue));
             }
             self.attach_anew(source, &binding.to, reason);
+            self.bindings_of_events_changed(source);
+            self.announce_binding("binding.deleted", source, binding, user);
+        }
+        for exchange in &removed.exchanges {
+            self.cancel_delayed(exchange);
+            self.shared.announce("exchange.deleted", || self.event_of(exchange, user));
         }
     }
 

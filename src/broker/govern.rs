@@ -12,7 +12,7 @@ use crate::model::catalog::SpaceRules;
 use crate::model::change::{Change, Thing, Verb};
 use crate::model::identity::Principal;
 use crate::model::policy::Policies;
-use crate::model::table::Field;
+use crate::model::table::{Field, Table};
 use crate::model::topology::{DestinationKind, ExchangeSpec, QueueSpec};
 use std::sync::{Arc, PoisonError};
 
@@ -32,6 +32,7 @@ impl Broker {
         let why = format!("vhost '{name}' is deleted");
         self.links().iter().filter(|link| *link.space == *name).for_each(|link| link.ask_to_close(&why));
         vhost.end();
+        self.shared.announce("vhost.deleted", || Table::new().with("name", Field::text(name)));
         true
     }
 

@@ -6,6 +6,7 @@
 use super::client::Failed;
 use super::config::ConnectionId;
 use super::effects::Effects;
+use super::firehose::NODE;
 use super::outbox::{Lane, Outbox};
 use super::queue::{Consumer, Queue};
 use super::record::Frames;
@@ -14,7 +15,7 @@ use super::shared::Shared;
 use crate::kernel::{Instant, pool};
 use crate::model::service::{InstanceName, ServiceName};
 use crate::model::signal::Resource;
-use crate::model::table::Table;
+use crate::model::table::{Field, Table};
 use crate::wire::amqp::encode;
 use crate::wire::amqp::method::BasicCancel;
 use bytes::Bytes;
@@ -407,6 +408,47 @@ fn overdue(channel: u16, timeout: Duration) -> String {
          see consumers doc guide to learn more",
         timeout.as_millis()
     )
+}
+
+/// What events say of it.
+impl Link {
+    pub(super) fn event(&self) -> Table {
+        let (peer_host, peer_port) = self.info.peer.rsplit_once(':').unwrap_or((&*self.info.peer, ""));
+        Table::new()
+            .with("name", Field::text(&*self.info.name))
+            .with("pid", Field::text(self.id.0.to_string()))
+            .with("node", Field::text(NODE))
+            .with("vhost", Field::text(&*self.space))
+            .with("user", Field::text(&*self.user))
+            .with("user_who_performed_action", Field::text(&*self.user))
+            .with("peer_host", Field::text(peer_host))
+            .with("peer_port", Field::I32(peer_port.parse().unwrap_or(0)))
+            .with("protocol", Field::text("{0,9,1}"))
+            .with("frame_max", Field::I64(self.info.frame_max.into()))
+            .with("client_properties", Field::Table(self.info.client_properties.clone()))
+            .with("connected_at", Field::I64(i64::try_from(self.since_ns / 1_000_000).unwrap_or(i64::MAX)))
+    }
+
+    pub(super) fn channel_event(&self, channel: u16) -> Table {
+        Table::new()
+            .with("name", Field::text(format!("{} ({channel})", self.info.name)))
+            .with("pid", Field::text(format!("{}.{channel}", self.id.0)))
+            .with("connection", Field::text(&*self.info.name))
+            .with("number", Field::I32(channel.into()))
+            .with("node", Field::text(NODE))
+            .with("vhost", Field::text(&*self.space))
+            .with("user", Field::text(&*self.user))
+            .with("user_who_performed_action", Field::text(&*self.user))
+    }
+
+    pub(super) fn consumer_event(&self, channel: u16, tag: &str, queue: &str) -> Table {
+        Table::new()
+            .with("consumer_tag", Field::text(tag))
+            .with("channel", Field::text(format!("{} ({channel})", self.info.name)))
+            .with("queue", Field::text(queue))
+            .with("vhost", Field::text(&*self.space))
+            .with("user_who_performed_action", Field::text(&*self.user))
+    }
 }
 
 fn unnamed(user: &str, info: &ConnectionInfo) -> Resource {

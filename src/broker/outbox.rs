@@ -190,6 +190,8 @@ pub(super) struct Lane {
     pub live: u32,
     /// Publishers' confirms are on; for views.
     pub confirms: bool,
+    /// Since `tx.select`; for views.
+    pub transactional: bool,
     /// 0 is unlimited (`basic.qos` with `global`).
     pub prefetch_global: u32,
     /// Queues that stopped because of `prefetch_global`.

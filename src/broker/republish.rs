@@ -4,7 +4,7 @@ use super::client::chosen;
 use super::effects::Effects;
 use super::message::{Extra, Meta, Run};
 use super::record::{self, INLINE_BODY_MAX};
-use super::routing::Asked;
+use super::routing::{Asked, Route};
 use super::trace::Beside;
 use super::vhost::Vhost;
 use crate::wire::amqp::Properties;
@@ -31,8 +31,38 @@ impl Vhost {
         let Republished { exchange, key, properties, .. } = message;
         // What is no list of keys was refused when it was published first.
         let cc = properties.headers().and_then(|headers| chosen(headers).ok()).map(|chosen| chosen.keys).unwrap_or_default();
-        let Some(route) = self.route_unasked(&Asked { exchange, key, cc: &cc, properties }) else { return 0 };
+        let asked = Asked { exchange, key, cc: &cc, properties };
+        let Some(route) = self.route_unasked(&asked) else { return 0 };
         route.stats.published.fetch_add(1, Ordering::Relaxed);
+        if !route.delays.is_empty() {
+            self.republish_late(&route, &asked, &message, effects);
+        }
+        self.put(&route, &message, may_go_to, effects)
+    }
+
+    /// Through exchanges that delay it.
+    #[cold]
+    fn republish_late(&self, route: &Route, asked: &Asked<'_>, message: &Republished<'_>, effects: &mut Effects) {
+        let Some(vhost) = self.me.upgrade() else { return };
+        let body = message.large.cloned().unwrap_or_else(|| Bytes::copy_from_slice(message.body));
+        for (by, delay) in &route.delays {
+            if let Err(refused) = vhost.delay(by, *delay, asked, body.clone(), effects.now) {
+                tracing::warn!(exchange = %by, %refused, "a message of the broker itself is lost");
+            }
+        }
+    }
+
+    /// Puts a message into those queues of a route that `may_go_to` names; its exchange has counted it.
+    pub(super) fn put(
+        &self,
+        route: &Route,
+        message: &Republished<'_>,
+        may_go_to: impl Fn(&str) -> bool,
+        effects: &mut Effects,
+    ) -> usize {
+        if route.queues.is_empty() {
+            return 0;
+        }
         let key = route.key.as_deref().unwrap_or(message.key);
         let properties = message.properties.as_bytes();
         let mut segment = BytesMut::with_capacity(record::room(message.exchange, key, properties, message.body));
@@ -51,6 +81,9 @@ impl Vhost {
         let extras = [(0, extra)];
         let extras = if is_extra { &extras[..] } else { &[] };
         let run = Run { segment: &segment, metas: &metas, extras, first: 0, now: effects.now };
+        if self.taps.is_on() {
+            self.tap_own(&run, route);
+        }
         let queues = route.queues.iter().filter(|queue| may_go_to(&queue.name));
         let count = queues.map(|queue| queue.offer(&run, effects)).count();
         // A full queue may refuse it. Nobody waits to be told; the queue has counted it.

@@ -3,6 +3,7 @@
 //! Every exchange is asked once and every queue gets one copy, however bindings lead round. An exchange whose bindings take nothing
 //! hands the message to its alternate, if it has one; only what finds no queue at the end of all that is unroutable.
 
+use super::delay::delay_of;
 use super::refused::Refused;
 use super::route::{Found, Looked, Queues, Resolution, Routes, once_each};
 use super::topology::{Exchange, ExchangeStats, Topology};
@@ -13,6 +14,7 @@ use crate::wire::amqp::Properties;
 use smallvec::SmallVec;
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A message on its way.
 #[derive(Clone, Copy, Debug)]
@@ -31,6 +33,8 @@ pub(super) struct Route {
     pub stats: Arc<ExchangeStats>,
     /// The key to deliver with, if not the one published.
     pub key: Option<String>,
+    /// Exchanges on the way that keep the message for a while.
+    pub delays: Vec<(Arc<str>, Duration)>,
     /// May be used again for the same exchange and key until the topology changes.
     pub lasting: bool,
 }
@@ -48,7 +52,7 @@ impl Vhost {
         let topology = self.topology();
         if asked.exchange.is_empty() {
             let (queues, stats) = (topology.route_by_name(asked), topology.default_stats.clone());
-            return Ok(Route { queues, stats, key: None, lasting: asked.cc.is_empty() });
+            return Ok(Route { queues, stats, key: None, delays: Vec::new(), lasting: asked.cc.is_empty() });
         }
         let exchange = topology.exchanges.get(asked.exchange).ok_or_else(|| self.no_exchange(asked.exchange))?;
         if exchange.spec.internal {
@@ -67,7 +71,7 @@ impl Vhost {
         let topology = self.topology();
         if asked.exchange.is_empty() {
             let (queues, stats) = (topology.route_by_name(asked), topology.default_stats.clone());
-            return Some(Route { queues, stats, key: None, lasting: false });
+            return Some(Route { queues, stats, key: None, delays: Vec::new(), lasting: false });
         }
         topology.exchanges.get(asked.exchange).map(|exchange| topology.follow(exchange, asked))
     }
@@ -84,13 +88,21 @@ impl Topology {
 
     /// Follows bindings and alternates from `first`.
     pub fn follow(&self, first: &Exchange, asked: &Asked<'_>) -> Route {
-        let mut route = Route { queues: Queues::new(), stats: first.stats.clone(), key: None, lasting: asked.cc.is_empty() };
+        let (queues, stats, delays) = (Queues::new(), first.stats.clone(), Vec::new());
+        let mut route = Route { queues, stats, key: None, delays, lasting: asked.cc.is_empty() };
         let mut waiting: SmallVec<[&Exchange; 4]> = SmallVec::new();
         let mut seen: HashSet<&str> = HashSet::new();
         let mut found = Found::default();
         let mut next = Some(first);
         while let Some(exchange) = next {
-            route.lasting &= exchange.routes.is_lasting();
+            route.lasting &= exchange.routes.is_lasting() && exchange.spec.kind != ExchangeKind::Delayed;
+            if exchange.spec.kind == ExchangeKind::Delayed
+                && let Some(delay) = delay_of(asked.properties)
+            {
+                route.delays.push((exchange.name.clone(), delay));
+                next = waiting.pop();
+                continue;
+            }
             let before = found.count();
             exchange.ask(asked, &mut found, std::ptr::eq(exchange, first).then_some(&mut route.key));
             if found.count() == before {

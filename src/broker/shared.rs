@@ -2,6 +2,8 @@
 
 use super::config::{Attachments, BrokerConfig, ConnectionId};
 use super::deadlines::{Deadlines, Timeouts};
+use super::events::Events;
+use super::firehose::NODE;
 use super::govern::DefinitionWatch;
 use super::link::Link;
 use crate::kernel::stats::{Counter, Gauge};
@@ -9,6 +11,7 @@ use crate::kernel::{Clock, Instant};
 use crate::model::emit;
 use crate::model::happening::{Happening, What};
 use crate::model::space::CLUSTER_NAME_DEFAULT;
+use crate::model::table::{Field, Table};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
@@ -30,6 +33,7 @@ pub(super) struct Shared {
     heavy: Mutex<Vec<Weak<Link>>>,
     pub counts: Counts,
     last_drop_told_s: AtomicU64,
+    pub events: Events,
     pub cluster_name: RwLock<Arc<str>>,
     pub watch: OnceLock<Arc<dyn DefinitionWatch>>,
     pub deadlines: Deadlines,
@@ -66,6 +70,7 @@ impl Shared {
             heavy: Mutex::default(),
             counts: Counts::default(),
             last_drop_told_s: AtomicU64::new(0),
+            events: Events::default(),
             cluster_name: RwLock::new(CLUSTER_NAME_DEFAULT.into()),
             watch: OnceLock::new(),
             deadlines: Deadlines::default(),
@@ -99,13 +104,20 @@ impl Shared {
                 self.tell_alarm(level);
             }
         } else if delta < 0 && self.alarm.load(Ordering::Relaxed) && level <= max / 5 * 4 {
-            self.alarm.store(false, Ordering::Release);
-            self.alarm_over.notify_waiters();
+            self.end_alarm();
         }
     }
 
     #[cold]
+    fn end_alarm(&self) {
+        self.alarm.store(false, Ordering::Release);
+        self.alarm_over.notify_waiters();
+        self.announce("alarm.cleared", memory_alarm);
+    }
+
+    #[cold]
     fn tell_alarm(&self, level: i64) {
+        self.announce("alarm.set", memory_alarm);
         let seen = format!("queues hold {level} bytes of messages, more than limits.queue_bytes_max; publishers are held");
         self.happen("/", What::Advice { seen: seen.into(), fix: "Consume or purge the long queues, or raise the limit".into() });
     }
@@ -135,4 +147,9 @@ impl Shared {
             self.happen(space, What::ReplyDropped { reason: reason().into() });
         }
     }
+}
+
+/// As RabbitMQ names a memory alarm in its events.
+fn memory_alarm() -> Table {
+    Table::new().with("source", Field::text("memory")).with("node", Field::text(NODE))
 }

@@ -6,7 +6,9 @@ use super::route::{Bound, Calls, Routes, Target};
 use super::vhost::Actor;
 use crate::model::identity::Action;
 use crate::model::table::Table;
-use crate::model::topology::{CALL_EXCHANGE, DestinationKind, EVENT_EXCHANGE, ExchangeKind, ExchangeSpec};
+use crate::model::topology::{
+    CALL_EXCHANGE, DEFAULT_SPACE, DestinationKind, EVENT_EXCHANGE, EVENTS_EXCHANGE, ExchangeKind, ExchangeSpec, TRACE_EXCHANGE,
+};
 use crate::wire::amqp::table;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -130,9 +132,9 @@ impl Exchange {
         }
     }
 
-    fn built_in(name: &str, kind: ExchangeKind) -> Self {
+    fn built_in(name: &str, kind: ExchangeKind, internal: bool) -> Self {
         let (name, arguments) = (name.to_owned(), Table::new());
-        Exchange::new(ExchangeSpec { name, kind, durable: true, auto_delete: false, internal: false, arguments })
+        Exchange::new(ExchangeSpec { name, kind, durable: true, auto_delete: false, internal, arguments })
     }
 }
 
@@ -141,8 +143,10 @@ fn identity(place: Place, key: &str, arguments: &Table) -> Identity {
 }
 
 impl Topology {
-    pub fn new() -> Self {
-        let exchanges = BUILT_IN.iter().map(|(name, kind)| Exchange::built_in(name, *kind));
+    pub fn new(space: &str) -> Self {
+        let inner = [TRACE_EXCHANGE].into_iter().chain((space == DEFAULT_SPACE).then_some(EVENTS_EXCHANGE));
+        let inner = inner.map(|name| Exchange::built_in(name, ExchangeKind::Topic, true));
+        let exchanges = BUILT_IN.iter().map(|(name, kind)| Exchange::built_in(name, *kind, false)).chain(inner);
         Topology {
             exchanges: exchanges.map(|exchange| (exchange.name.clone(), exchange)).collect(),
             queues: HashMap::new(),

@@ -3,10 +3,12 @@
 
 use super::attach::Attached;
 use super::config::ConnectionId;
+use super::delay::Delayed;
 use super::queue::Queue;
 use super::refused::Refused;
 use super::reply::Replies;
 use super::shared::Shared;
+use super::tap::Taps;
 use super::topology::Topology;
 use super::view::{BindingView, ExchangeView, QueueView};
 use crate::model::catalog::SpaceRules;
@@ -67,6 +69,10 @@ pub struct Vhost {
     generation: AtomicU64,
     pub(super) replies: Replies,
     pub(super) attached: Attached,
+    /// Who looks at its messages.
+    pub(super) taps: Arc<Taps>,
+    /// Messages that wait for their time.
+    pub(super) delayed: Delayed,
     /// Limits, policies and what is said of the space.
     pub(super) rules: ArcSwap<SpaceRules>,
 }
@@ -78,10 +84,12 @@ impl Vhost {
             shared,
             me: me.clone(),
             policies: RwLock::new(Arc::new(NoPolicies)),
-            topology: RwLock::new(Topology::new()),
+            topology: RwLock::new(Topology::new(name)),
             generation: AtomicU64::new(0),
             replies: Replies::default(),
             attached: Attached::default(),
+            taps: Arc::default(),
+            delayed: Delayed::default(),
             rules: ArcSwap::default(),
         })
     }
@@ -180,6 +188,8 @@ impl Vhost {
                 internal: exchange.spec.internal,
                 arguments: exchange.spec.arguments.clone(),
                 bindings: exchange.bindings.len() as u64,
+                policy: exchange.policy.clone(),
+                delayed: self.delayed.count(&exchange.name),
                 published: exchange.stats.published.load(Ordering::Relaxed),
                 routed: exchange.stats.routed.load(Ordering::Relaxed),
             })
@@ -200,6 +210,8 @@ impl Vhost {
             internal: false,
             arguments: Table::new(),
             bindings: topology.queues.len() as u64,
+            policy: None,
+            delayed: 0,
             published: topology.default_stats.published.load(Ordering::Relaxed),
             routed: topology.default_stats.routed.load(Ordering::Relaxed),
         }

@@ -89,6 +89,10 @@ pub struct ExchangeView {
     pub internal: bool,
     pub arguments: Table,
     pub bindings: u64,
+    /// Name of the policy that applies.
+    pub policy: Option<Arc<str>>,
+    /// Messages that wait in it for their time.
+    pub delayed: u64,
     /// Messages published to it.
     pub published: u64,
     /// Copies it put into queues.
@@ -136,6 +140,7 @@ pub struct ChannelView {
     pub consumers: u64,
     pub unacked: u64,
     pub confirms: bool,
+    pub transactional: bool,
     pub prefetch_global: u32,
 }
 

@@ -25,6 +25,10 @@ pub const QUEUES_MAX: usize = 100_000;
 pub const EXCHANGES_MAX: usize = 100_000;
 /// Bindings of one space; the next one is refused with 406.
 pub const BINDINGS_MAX: usize = 1_000_000;
+/// Messages that one channel's transaction holds until its commit, in bytes; the next publish is refused with 406.
+pub const TRANSACTION_BYTES_MAX: usize = 256 * 1024 * 1024;
+/// Messages of one space that wait in delaying exchanges; the next one is refused with 406.
+pub const DELAYED_MESSAGES_MAX: usize = 1_000_000;
 /// Consumers of one channel; the next one closes the connection with 530.
 pub const CONSUMERS_PER_CHANNEL_MAX: usize = 32_768;
 /// Time a consumer may keep a delivery unacked, in ms, before its channel is closed with 406 (`limits.consumer_timeout`);

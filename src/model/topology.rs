@@ -115,5 +115,9 @@ pub struct BindingSpec {
 pub const CALL_EXCHANGE: &str = "reactor.call";
 /// Topic exchange on which services publish events.
 pub const EVENT_EXCHANGE: &str = "reactor.event";
+/// Topic exchange of every space that tells of its messages while its tracing is on (RabbitMQ's firehose).
+pub const TRACE_EXCHANGE: &str = "amq.rabbitmq.trace";
+/// Topic exchange of the default space that tells what is created, deleted, connected and so on, wherever.
+pub const EVENTS_EXCHANGE: &str = "amq.rabbitmq.event";
 /// The space, or virtual host, that exists without being created.
 pub const DEFAULT_SPACE: &str = "/";

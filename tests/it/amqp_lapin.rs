@@ -330,7 +330,7 @@ async fn errors_close_the_channel_or_the_connection_with_rabbitmqs_words() {
     probe.basic_ack(99, BasicAckOptions::default()).await.expect("sent");
     wait_until("the channel is closed", DEADLINE, || async { !probe.status().connected() }).await;
     // Everything above closed a channel only; this closes the connection.
-    let result = channel(&connection).await.tx_select().await;
+    let result = channel(&connection).await.channel_flow(ChannelFlowOptions { active: false }).await;
     assert_eq!(closed_with(result).0, 540);
     let anew = connect(&reactor).await;
     declare(&channel(&anew).await, "q").await;

@@ -3,6 +3,7 @@
 mod access;
 mod access_doors;
 mod accounts;
+mod amqp_exchanges;
 mod amqp_lapin;
 mod amqp_pressure;
 mod amqp_queues;

@@ -42,6 +42,8 @@ pub(super) struct OpenRun {
     pub key_len: u16,
     /// One of its queues may refuse it.
     pub may_be_refused: bool,
+    /// Of its first message, for who looks at them.
+    pub channel: u16,
 }
 
 thread_local!(static WORK: RefCell<Option<Box<Work>>> = const { RefCell::new(None) });
@@ -66,6 +68,13 @@ impl Batch {
 }
 
 impl Work {
+    /// Begins a run with the message whose key stands at `at`.
+    pub fn begin(&mut self, route: Arc<Route>, channel: u16, at: usize, key_len: u16) {
+        let may_be_refused = route.queues.iter().any(|queue| queue.may_refuse());
+        let (first, key_at) = (self.metas.len() as u32, at as u32);
+        self.runs.push(OpenRun { route, first, key_at, key_len, may_be_refused, channel });
+    }
+
     /// Makes room for one more record in the segment; false if the runs so far must go first.
     // HOT
     #[inline]

@@ -1,5 +1,6 @@
 //! Channels of a connection, as its own task knows them; their outgoing side is the outbox's `Lane`.
 
+use super::tx::Tx;
 use super::{Client, Failed};
 use crate::broker::effects::{Effects, Notice};
 use crate::broker::message::Extra;
@@ -22,6 +23,8 @@ pub(super) struct Channel {
     /// What an empty queue name means.
     last_queue: Option<Arc<str>>,
     pub reply: Option<ReplyConsumer>,
+    /// Since `tx.select`.
+    pub tx: Option<Box<Tx>>,
 }
 
 /// The channel's consumer of `amq.rabbitmq.reply-to`.
@@ -40,6 +43,7 @@ impl Client {
         }
         self.channels.insert(channel, Channel::default());
         self.link.outbox().channels.insert(channel, Lane::default());
+        self.vhost.shared.announce("channel.created", || self.link.channel_event(channel));
     }
 
     pub fn has_channel(&self, channel: u16) -> bool {
@@ -61,6 +65,7 @@ impl Client {
         }
         self.let_go_on(queues);
         self.vhost.reattach(&self.link, "its channel closed");
+        self.vhost.shared.announce("channel.closed", || self.link.channel_event(channel));
     }
 
     /// Ends the connection. Idempotent; dropping does the same.
@@ -100,6 +105,10 @@ impl Client {
         self.vhost.reattach(&self.link, reason);
         self.vhost.shared.links().remove(&self.link.id);
         self.vhost.shared.counts.connections_closed.add(1);
+        for number in numbers {
+            self.vhost.shared.announce("channel.closed", || self.link.channel_event(number));
+        }
+        self.vhost.shared.announce("connection.closed", || self.link.event());
         self.link.drained.notify_waiters();
     }
 
@@ -112,13 +121,15 @@ impl Client {
 
     /// No queue delivers to the channel any more after this. Returns those it left.
     fn leave_queues(&mut self, channel: u16) -> Vec<Arc<Queue>> {
-        let consumers: Vec<LaneConsumer> = {
+        let consumers: Vec<(Arc<str>, LaneConsumer)> = {
             let mut outbox = self.link.outbox();
             let Some(lane) = outbox.channels.get_mut(channel) else { return Vec::new() };
-            lane.consumers.drain().map(|(_, consumer)| consumer).collect()
+            lane.consumers.drain().collect()
         };
         let mut left = Vec::new();
-        for consumer in consumers {
+        for (tag, consumer) in consumers {
+            let shared = &self.vhost.shared;
+            shared.announce("consumer.deleted", || self.link.consumer_event(channel, &tag, &consumer.queue.name));
             match consumer.queue.leave(consumer.id, &mut self.effects) {
                 true => self.vhost.end_queue(&consumer.queue, true, &mut self.effects),
                 false => left.push(consumer.queue),
@@ -204,7 +215,12 @@ impl Client {
     /// `confirm.select`
     pub fn select_confirms(&mut self, channel: u16) -> Result<(), Failed> {
         self.sync()?;
-        self.channel_mut(channel)?.confirms = true;
+        let state = self.channel_mut(channel)?;
+        if state.tx.is_some() {
+            let refused = Refused::Precondition("cannot switch from tx to confirm mode".into());
+            return Err(Failed { channel, refused });
+        }
+        state.confirms = true;
         if let Some(lane) = self.link.outbox().channels.get_mut(channel) {
             lane.confirms = true;
         }

@@ -9,7 +9,7 @@ use crate::broker::refused::Refused;
 use crate::broker::reply::{Address, REPLY_QUEUE, ReplyChannel, Target};
 use crate::kernel::{limit, rng};
 use crate::model::identity::Action;
-use crate::model::table::Table;
+use crate::model::table::{Field, Table};
 use crate::wire::amqp::encode;
 use crate::wire::amqp::method::BasicConsumeOk;
 use std::sync::Arc;
@@ -67,7 +67,16 @@ impl Client {
             priority: self.priority(&name, &consume.arguments).map_err(Self::fail(channel))?,
         };
         self.consumes = true;
+        let (prefetch, no_ack) = (new.prefetch, new.no_ack);
         queue.join(new, announce, &mut self.effects).map_err(Self::fail(channel))?;
+        self.vhost.shared.announce("consumer.created", || {
+            self.link
+                .consumer_event(channel, &tag, &queue.name)
+                .with("exclusive", Field::Bool(consume.exclusive))
+                .with("ack_required", Field::Bool(!no_ack))
+                .with("prefetch_count", Field::I32(i32::try_from(prefetch).unwrap_or(i32::MAX)))
+                .with("arguments", Field::Table(consume.arguments.clone()))
+        });
         if !queue.services().is_empty() {
             self.vhost.reattach(&self.link, "it stopped consuming");
         }
@@ -147,6 +156,7 @@ impl Client {
         }
         let Some(LaneConsumer { queue, id, slot }) = self.forget_tag(channel, tag) else { return Ok(()) };
         let auto_delete = queue.leave(id, &mut self.effects);
+        self.vhost.shared.announce("consumer.deleted", || self.link.consumer_event(channel, tag, &queue.name));
         {
             let mut outbox = self.link.outbox();
             if let Some(lane) = outbox.channels.get_mut(channel) {

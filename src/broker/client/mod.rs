@@ -12,6 +12,7 @@ mod publish;
 mod reply;
 mod settle;
 mod tracing;
+mod tx;
 
 pub use consume::{Consume, Got};
 pub(super) use headers::chosen;
@@ -49,6 +50,8 @@ pub struct Client {
     exclusive: Vec<Arc<str>>,
     /// Consumes, or did: its publishes may belong to what it works on.
     consumes: bool,
+    /// Has had a transactional channel.
+    transacts: bool,
     /// Spans have somewhere to go.
     traces: bool,
     hold: Option<Hold>,
@@ -73,6 +76,7 @@ impl Broker {
         let link = Arc::new(Link::new(id, vhost.name().clone(), principal.user.clone(), info, shared.clone()));
         shared.links().insert(id, link.clone());
         shared.counts.connections_opened.add(1);
+        shared.announce("connection.created", || link.event());
         Some(Client {
             effects: Effects::of(shared.clock.now(), id),
             vhost,
@@ -83,6 +87,7 @@ impl Broker {
             settles: Settles::default(),
             exclusive: Vec::new(),
             consumes: false,
+            transacts: false,
             traces: emit::is_installed(),
             hold: None,
             late_failure: None,

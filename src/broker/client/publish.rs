@@ -1,14 +1,17 @@
 //! Publishing: from a message in the read buffer to records in the segment, and from runs of them into queues.
 
-use super::batch::OpenRun;
 use super::channel::unopened;
 use super::headers::{self, Chosen};
 use super::{Client, Failed, Hold};
+use crate::broker::journey::Lost;
 use crate::broker::message::{Extra, Meta, Run};
 use crate::broker::record::{self, INLINE_BODY_MAX};
 use crate::broker::refused::Refused;
 use crate::broker::reply::{Address, REPLY_QUEUE};
 use crate::broker::routing::{Asked, Route};
+use crate::broker::tap::Publisher;
+use crate::broker::vhost::Vhost;
+use crate::kernel::Instant;
 use crate::model::emit;
 use crate::wire::amqp::encode::{self, Content};
 use crate::wire::amqp::method::BasicReturn;
@@ -19,6 +22,14 @@ use std::sync::atomic::Ordering;
 
 /// Properties that the broker itself reads.
 const READ_BY_BROKER: u16 = flag::HEADERS | flag::REPLY_TO | flag::EXPIRATION | flag::USER_ID;
+
+/// Where a message's record begins, if it has one.
+enum Begun {
+    At((usize, u16)),
+    /// Only exchanges that delay it took it.
+    Late,
+    Nowhere,
+}
 
 /// What reading a message's properties brought.
 #[derive(Debug, Default)]
@@ -34,6 +45,9 @@ impl Client {
     // HOT
     pub fn publish(&mut self, message: Publish<'_>) -> Result<(), Failed> {
         let channel = message.channel;
+        if self.transacts && self.is_transactional(channel) {
+            return self.hold_publish(&message);
+        }
         if Address::is_address(message.routing_key) && message.exchange.is_empty() {
             return self.publish_reply(message);
         }
@@ -43,14 +57,14 @@ impl Client {
             examined = self.examine(&message, &mut extra).map_err(Self::fail(channel))?;
         }
         let properties = examined.rewritten.as_deref().map_or(message.properties, Properties::trusted);
-        let bytes = record::room(message.exchange, message.routing_key, properties.as_bytes(), &message.body);
-        if !self.batch.work().has_room(bytes) {
-            self.offer_runs();
-            self.batch.work().has_room(bytes);
-        }
-        let Some(at) = self.begin_record(&message, properties, &examined.cc)? else {
-            self.unroutable(&message, properties);
-            return self.count(channel);
+        self.make_room(&message, properties);
+        let at = match self.begin_record(&message, properties, &examined.cc)? {
+            Begun::At(at) => at,
+            Begun::Late => return self.count(channel),
+            Begun::Nowhere => {
+                self.unroutable(&message, properties);
+                return self.count(channel);
+            }
         };
         if self.traces {
             self.trace_publish(&message, properties, &mut extra);
@@ -63,20 +77,40 @@ impl Client {
         Ok(())
     }
 
+    /// Makes room in the segment for the message; the runs so far go first if there is none.
+    // HOT
+    #[inline]
+    pub(super) fn make_room(&mut self, message: &Publish<'_>, properties: Properties<'_>) {
+        let bytes = record::room(message.exchange, message.routing_key, properties.as_bytes(), &message.body);
+        if !self.batch.work().has_room(bytes) {
+            self.offer_runs();
+            self.batch.work().has_room(bytes);
+        }
+    }
+
+    /// Begins a run of one route, whatever the run before.
+    pub(super) fn begin_run(&mut self, route: Arc<Route>, message: &Publish<'_>) -> (usize, u16) {
+        let Publish { channel, exchange, routing_key: key, .. } = *message;
+        let work = self.batch.work.as_deref_mut().expect("room was just made");
+        let at = work.segment.len();
+        let key = route.key.as_deref().unwrap_or(key);
+        if work.segment.capacity() - at < key.len() {
+            work.segment.reserve(key.len());
+        }
+        let key_len = record::write_key(&mut work.segment, exchange, key);
+        work.begin(route, channel, at, key_len);
+        (at, key_len)
+    }
+
     /// Writes the message's key and finds its route, joining the run before if it is the same. `None` if it goes nowhere.
     // HOT
     #[inline]
-    fn begin_record(
-        &mut self,
-        message: &Publish<'_>,
-        properties: Properties<'_>,
-        cc: &[String],
-    ) -> Result<Option<(usize, u16)>, Failed> {
+    fn begin_record(&mut self, message: &Publish<'_>, properties: Properties<'_>, cc: &[String]) -> Result<Begun, Failed> {
         let work = self.batch.work.as_deref_mut().expect("room was just made");
         let at = work.segment.len();
         let mut key_len = record::write_key(&mut work.segment, message.exchange, message.routing_key);
         if cc.is_empty() && work.joins(at, key_len) {
-            return Ok(Some((at, key_len)));
+            return Ok(Begun::At((at, key_len)));
         }
         let generation = self.vhost.generation();
         let key = &work.segment[at..at + usize::from(key_len)];
@@ -99,10 +133,18 @@ impl Client {
                 }
             }
         };
+        if !route.delays.is_empty() {
+            let asked = Asked { exchange: message.exchange, key: message.routing_key, cc, properties };
+            let kept = keep_late(&self.vhost, &route, &asked, &message.body, self.effects.now);
+            if let Err(refused) = kept {
+                work.segment.truncate(at);
+                return Err(Failed { channel: message.channel, refused });
+            }
+        }
         if route.queues.is_empty() {
             route.stats.published.fetch_add(1, Ordering::Relaxed);
             work.segment.truncate(at);
-            return Ok(None);
+            return Ok(if route.delays.is_empty() { Begun::Nowhere } else { Begun::Late });
         }
         if let Some(key) = &route.key {
             work.segment.truncate(at);
@@ -111,14 +153,13 @@ impl Client {
             }
             key_len = record::write_key(&mut work.segment, message.exchange, key);
         }
-        let may_be_refused = route.queues.iter().any(|queue| queue.may_refuse());
-        work.runs.push(OpenRun { route, first: work.metas.len() as u32, key_at: at as u32, key_len, may_be_refused });
-        Ok(Some((at, key_len)))
+        work.begin(route, message.channel, at, key_len);
+        Ok(Begun::At((at, key_len)))
     }
 
     // HOT
     #[inline]
-    fn finish_record(
+    pub(super) fn finish_record(
         &mut self,
         (at, key_len): (usize, u16),
         properties: Properties<'_>,
@@ -167,10 +208,15 @@ impl Client {
         let Some(work) = self.batch.work.as_deref_mut() else { return };
         if !work.runs.is_empty() {
             let segment = work.segment.split().freeze();
+            let tapped = self.vhost.taps.is_on();
             let ends = work.runs.iter().skip(1).map(|run| run.first as usize).chain([work.metas.len()]);
             for (open, end) in work.runs.iter().zip(ends) {
                 let metas = &work.metas[open.first as usize..end];
                 let run = Run { segment: &segment, metas, extras: &work.extras, first: open.first, now: self.effects.now };
+                if tapped {
+                    let publisher = Publisher::of(&self.link, open.channel);
+                    self.vhost.tap_run(&run, &open.route, publisher, &mut self.effects);
+                }
                 offer(&open.route, &run, &mut self.effects);
                 if open.may_be_refused {
                     note_refused(&work.tickets, &mut self.batch.refused, &mut self.effects);
@@ -219,6 +265,11 @@ impl Client {
     #[cold]
     pub(super) fn unroutable(&mut self, message: &Publish<'_>, properties: Properties<'_>) {
         self.vhost.shared.counts.unroutable.add(1);
+        if self.vhost.taps.is_on() {
+            let Publish { channel, exchange, routing_key, mandatory: returned, ref body, .. } = *message;
+            let lost = Lost { exchange, routing_key, properties, body, returned };
+            self.vhost.tap_lost(&lost, Publisher::of(&self.link, channel), &mut self.effects);
+        }
         if !message.mandatory {
             return;
         }
@@ -273,13 +324,26 @@ impl Client {
     /// Lets the message's trace context stand beside it, if its trace is recorded.
     // HOT
     #[inline]
-    fn trace_publish(&mut self, message: &Publish<'_>, properties: Properties<'_>, extra: &mut Extra) {
+    pub(super) fn trace_publish(&mut self, message: &Publish<'_>, properties: Properties<'_>, extra: &mut Extra) {
         let low = crate::broker::trace::draw();
         let may_inherit = self.consumes && self.link.traced.load(Ordering::Relaxed) > 0;
         if emit::keep_low(low) || may_inherit || properties.flags() & flag::HEADERS != 0 {
             extra.trace = self.trace_beside(message, properties, low);
         }
     }
+}
+
+/// Keeps a message in the exchanges that delay it.
+#[cold]
+pub(super) fn keep_late(
+    vhost: &Arc<Vhost>,
+    route: &Route,
+    asked: &Asked<'_>,
+    body: &Body<'_>,
+    now: Instant,
+) -> Result<(), Refused> {
+    let body = body.clone().into_bytes();
+    route.delays.iter().try_for_each(|(by, delay)| vhost.delay(by, *delay, asked, body.clone(), now))
 }
 
 // HOT

@@ -56,6 +56,13 @@ struct Group {
     extras: usize,
 }
 
+impl Settles {
+    /// One delivery, past any transaction.
+    pub fn push(&mut self, channel: u16, tag: u64, verdict: Verdict) {
+        self.pending.push(Pending { channel, tag, multiple: false, verdict });
+    }
+}
+
 /// Room kept for the next batch, in deliveries.
 const KEEP_MAX: usize = 4096;
 
@@ -64,13 +71,19 @@ impl Client {
     // HOT
     #[inline]
     pub fn settle(&mut self, channel: u16, tag: u64, multiple: bool, verdict: Verdict) {
+        if self.transacts && self.hold_settle(channel, tag, multiple, verdict) {
+            return;
+        }
         self.settles.pending.push(Pending { channel, tag, multiple, verdict });
     }
 
     /// `basic.recover` with requeue: everything unacked on the channel goes back.
     pub fn recover(&mut self, channel: u16) -> Result<(), Failed> {
         self.sync()?;
-        self.settle(channel, 0, true, Verdict::Requeue);
+        match self.recoverable(channel) {
+            Some(tags) => tags.into_iter().for_each(|tag| self.settles.push(channel, tag, Verdict::Requeue)),
+            None => self.settle(channel, 0, true, Verdict::Requeue),
+        }
         self.sync()
     }
 

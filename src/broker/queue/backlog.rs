@@ -19,6 +19,7 @@ use crate::broker::effects::{Effects, Notice};
 use crate::broker::letters::{Dead, Reason};
 use crate::broker::message::{Extra, Meta, Run};
 use crate::broker::record::Record;
+use crate::broker::tap::QueueTap;
 use crate::broker::view::{QueueCounts, QueueFates};
 use crate::kernel::Instant;
 use crate::wire::amqp::Properties;
@@ -43,6 +44,8 @@ pub(super) struct Backlog {
     /// Why every message, not only one with its own flag, must be looked at when it is taken or given.
     care: u8,
     pub rules: Option<Box<Rules>>,
+    /// Who looks at its messages, once it belongs to a space.
+    pub tap: Option<Box<QueueTap>>,
 }
 
 /// Messages expire by the queue's own time.
@@ -96,6 +99,7 @@ impl Backlog {
             timed: false,
             care: 0,
             rules: None,
+            tap: None,
         }
     }
 
@@ -299,6 +303,9 @@ impl Backlog {
 
     /// Gives up a message that is neither ready nor unacked any more: it is dropped, or becomes a dead letter.
     pub fn bury(&mut self, entry: Entry, extra: Option<Extra>, reason: Reason, effects: &mut Effects) {
+        if self.is_tapped() {
+            self.see_buried(&entry, reason, effects);
+        }
         let extra = extra.unwrap_or_default();
         effects.memory -= (u64::from(entry.len) + extra.body_len()) as i64;
         match reason {

@@ -12,6 +12,7 @@ mod ruled;
 mod rules;
 mod serve;
 mod settings;
+mod tapped;
 mod waits;
 
 pub(super) use consumer::{Consumer, NewConsumer};
@@ -180,6 +181,9 @@ impl Queue {
         let Settled { consumer, entries, extras, settling, then } = settled;
         let mut state = self.state();
         let state = &mut *state;
+        if state.backlog.is_tapped() {
+            entries.iter().for_each(|entry| state.backlog.see_settled(entry, settling, effects));
+        }
         let mut extras = extras.into_iter().peekable();
         let mut freed = 0;
         let forget = state.deleted || matches!(settling, Settling::Acked | Settling::Forgotten);

@@ -47,6 +47,7 @@ impl Queue {
         let at_ms = (now.as_nanos() / 1_000_000) as u32;
         let (mut given, mut freed) = (0, 0);
         let mut waited = Waited { segment: u32::MAX, since: now, count: 0 };
+        let tapped = backlog.is_tapped();
         while given < limit && (*prefetch == 0 || *unacked < *prefetch) {
             if frames.len() >= OUTBOX_BYTES_MAX {
                 *held |= STALLED;
@@ -66,6 +67,9 @@ impl Queue {
             }
             let mut weight = u64::from(entry.len);
             let tag = lane.next_tag();
+            if tapped {
+                backlog.see_delivered(&entry, link, *channel, *no_ack, effects);
+            }
             if backlog.is_special(&entry) {
                 let delivery = Delivery { link, head, tag, no_ack: *no_ack, frame_max: *frame_max };
                 weight += self.give_with_extra(backlog, &entry, frames, lane, delivery, effects);
@@ -130,6 +134,9 @@ impl Queue {
             backlog.put_back(entry, extra, false);
             return Got::Empty;
         };
+        if backlog.is_tapped() {
+            backlog.see_delivered(&entry, to.link, to.channel, to.no_ack, effects);
+        }
         let extra = backlog.take_extra(&entry).unwrap_or_default();
         let weight = u64::from(entry.len) + extra.body_len();
         let tag = lane.next_tag();

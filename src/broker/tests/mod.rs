@@ -11,7 +11,9 @@ mod manage;
 mod quorum;
 mod ruled;
 mod simulation;
+mod taps;
 mod tracing;
+mod transactions;
 mod world;
 
 use super::client::{Consume, Hold, Verdict};

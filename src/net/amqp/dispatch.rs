@@ -65,7 +65,9 @@ impl Caller<'_> {
             // The answers to what we never ask for, and to consumers cancelled by us.
             Method::ChannelFlowOk(_) | Method::BasicCancelOk(_) => Ok(()),
             Method::AccessRequest(_) => self.answer(false, &AccessRequestOk { ticket: 1 }),
-            Method::TxSelect(_) | Method::TxCommit(_) | Method::TxRollback(_) => self.not_yet("transactions (class tx)"),
+            Method::TxSelect(_) => self.client.select_tx(self.channel).and_then(|()| self.answer(false, &TxSelectOk {})),
+            Method::TxCommit(_) => self.client.commit(self.channel).and_then(|()| self.answer(false, &TxCommitOk {})),
+            Method::TxRollback(_) => self.client.roll_back(self.channel).and_then(|()| self.answer(false, &TxRollbackOk {})),
             other => self.refuse(Refused::CommandInvalid(format!("{} is not for a client to send", other.name()))),
         }
     }
@@ -79,10 +81,6 @@ impl Caller<'_> {
 
     fn refuse(&self, refused: Refused) -> Result<(), Failed> {
         Err(Failed { channel: self.channel, refused })
-    }
-
-    fn not_yet(&self, what: &str) -> Result<(), Failed> {
-        self.refuse(Refused::NotImplemented(format!("{what} is not available yet in this version of reactor")))
     }
 
     fn reject(&mut self, tag: u64, multiple: bool, requeue: bool) -> Result<(), Failed> {

@@ -5,7 +5,7 @@ use crate::access::Login as Credentials;
 use crate::broker::{Client, ConnectionInfo, Refused};
 use crate::model::happening::{Happening, What};
 use crate::model::identity::Principal;
-use crate::model::table::Table;
+use crate::model::table::{Field, Table};
 use crate::model::topology::DEFAULT_SPACE;
 use crate::model::{emit, refusal::Refusal};
 use crate::wire::amqp::{Login, Reply, ReplyCode, Session};
@@ -36,6 +36,15 @@ pub(super) fn admit(door: &Door<'_>, login: &Login<'_>) -> Result<Guest, Reply> 
         Some(user) => context.access.login_by_certificate(user, peer.ip()),
         None => context.access.login(Credentials { mechanism, user, password, peer: peer.ip() }),
     };
+    let outcome = if admitted.is_ok() { "user.authentication.success" } else { "user.authentication.failure" };
+    context.broker.announce(outcome, || {
+        Table::new()
+            .with("name", Field::text(user))
+            .with("auth_mechanism", Field::text(mechanism))
+            .with("protocol", Field::text("{0,9,1}"))
+            .with("peer_host", Field::text(peer.ip().to_string()))
+            .with("peer_port", Field::I32(peer.port().into()))
+    });
     match admitted {
         Ok(principal) => Ok(Guest { principal, client_properties: client_properties.to_table() }),
         Err(refusal) => {

@@ -1,0 +1,264 @@
+//! The firehose, the event exchange, messages that are followed, and those that wait.
+
+use super::exchange_spec;
+use super::world::{Peer, Said, World};
+use crate::broker::client::Verdict;
+use crate::broker::journey::{JOURNEYS_PER_SECOND, Journey, Search};
+use crate::model::table::{Field, Table};
+use crate::model::topology::{ExchangeKind, ExchangeSpec};
+use crate::wire::amqp::{Properties, PropertyList, RawTable, table};
+use std::sync::Arc;
+use std::time::Duration;
+
+fn space(world: &World) -> Arc<crate::broker::Vhost> {
+    world.broker.vhost("/").expect("the default space")
+}
+
+/// Keys and headers of what a queue holds, from its head.
+fn taken(peer: &mut Peer, queue: &str) -> Vec<(String, Table)> {
+    let mut taken = Vec::new();
+    while let Some(Said::Message { key, properties, .. }) = peer.get(queue) {
+        let headers = Properties::check(&properties).expect("good").headers().map(RawTable::to_table);
+        taken.push((key, headers.unwrap_or_default()));
+    }
+    taken
+}
+
+fn text<'a>(table: &'a Table, name: &str) -> &'a str {
+    table.get(name).and_then(Field::as_str).unwrap_or("(none)")
+}
+
+fn steps(journey: &Journey) -> String {
+    journey.steps.iter().map(|step| step.what.name()).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn the_firehose_tells_of_every_publish_and_delivery_while_it_is_on() {
+    let world = World::new();
+    let (mut peer, mut other) = (world.connect(), world.connect());
+    peer.declare("q");
+    other.declare("seen");
+    other.bind("seen", "amq.rabbitmq.trace", "#").expect("bound");
+    peer.publish("", "q", "before");
+    assert!(taken(&mut other, "seen").is_empty());
+    space(&world).set_tracing(true);
+    assert!(space(&world).is_tracing());
+    let headers = table::encoded(&Table::new().with("a", Field::I32(1)));
+    let list = PropertyList { headers: RawTable::check(&headers).ok(), message_id: Some("m"), ..PropertyList::default() };
+    peer.say_with("", "q", list, false, b"1").expect("published");
+    peer.say_with("amq.direct", "lost", PropertyList::default(), false, b"2").expect("published");
+    peer.flush().expect("flushed");
+    peer.consume("q", "c", 0, false).expect("consuming");
+    assert_eq!(peer.bodies(), "before 1");
+    let told = taken(&mut other, "seen");
+    let keys: Vec<&str> = told.iter().map(|(key, _)| key.as_str()).collect();
+    assert_eq!(keys, ["publish.amq.direct", "publish.", "deliver.q", "deliver.q"]);
+    let published = &told[1].1;
+    assert_eq!(published.get("exchange_name"), Some(&Field::text("")));
+    assert_eq!(published.get("routing_keys"), Some(&Field::Array(vec![Field::text("q")])));
+    assert_eq!(published.get("routed_queues"), Some(&Field::Array(vec![Field::text("q")])));
+    assert_eq!(
+        ["vhost", "user", "node", "connection"].map(|name| text(published, name)),
+        ["/", "guest", "rabbit@reactor", "test"]
+    );
+    assert_eq!(published.get("channel"), Some(&Field::I32(1)));
+    let Some(Field::Table(properties)) = published.get("properties") else { panic!("properties") };
+    assert_eq!((text(properties, "message_id"), properties.get("headers").is_some()), ("m", true));
+    assert_eq!(told[3].1.get("redelivered"), Some(&Field::I32(0)));
+    assert_eq!(told[0].1.get("routed_queues"), Some(&Field::Array(Vec::new())));
+    space(&world).set_tracing(false);
+    peer.publish("", "q", "after");
+    assert!(taken(&mut other, "seen").is_empty());
+}
+
+#[test]
+fn the_event_exchange_tells_who_does_what_once_something_is_bound_to_it() {
+    let world = World::new();
+    let mut watcher = world.connect();
+    watcher.declare("seen");
+    watcher.bind("seen", "amq.rabbitmq.event", "#").expect("bound");
+    let mut peer = world.connect();
+    peer.declare("q");
+    peer.exchange("x", ExchangeKind::Fanout);
+    peer.bind("q", "x", "k").expect("bound");
+    peer.consume("q", "c", 3, false).expect("consuming");
+    peer.client.cancel(1, "c").expect("cancelled");
+    peer.delete("q").expect("deleted");
+    peer.client.delete_exchange(1, "x", false).expect("deleted");
+    world.broker.create_vhost("other");
+    world.broker.announce("user.created", || Table::new().with("name", Field::text("ann")));
+    drop(peer);
+    let told = taken(&mut watcher, "seen");
+    let keys: Vec<&str> = told.iter().map(|(key, _)| key.as_str()).collect();
+    assert_eq!(
+        keys,
+        [
+            "binding.created",
+            "connection.created",
+            "channel.created",
+            "queue.created",
+            "exchange.created",
+            "binding.created",
+            "consumer.created",
+            "consumer.deleted",
+            "binding.deleted",
+            "queue.deleted",
+            "exchange.deleted",
+            "vhost.created",
+            "user.created",
+            "channel.closed",
+            "connection.closed"
+        ]
+    );
+    let of = |key: &str| &told.iter().rev().find(|(found, _)| found == key).expect("told").1;
+    let binding = of("binding.created");
+    let names = ["source_name", "destination_name", "destination_kind", "routing_key", "user_who_performed_action", "vhost"];
+    assert_eq!(names.map(|name| text(binding, name)), ["x", "q", "queue", "k", "guest", "/"]);
+    assert_eq!(of("consumer.created").get("prefetch_count"), Some(&Field::I32(3)));
+    assert!(told.iter().all(|(_, headers)| matches!(headers.get("timestamp_in_ms"), Some(Field::I64(_)))));
+    // Nobody listens any more: nothing is told.
+    watcher.delete("seen").expect("deleted");
+    watcher.declare("seen");
+    assert!(taken(&mut watcher, "seen").is_empty());
+}
+
+#[test]
+fn a_message_can_be_followed_from_its_publish_to_its_ack() {
+    let world = World::new();
+    let mut peer = world.connect();
+    peer.declare("a");
+    peer.declare("b");
+    for queue in ["a", "b"] {
+        peer.bind(queue, "amq.fanout", "").expect("bound");
+    }
+    peer.publish("amq.fanout", "k", "unseen");
+    let vhost = space(&world);
+    let watch = vhost.watch_journeys();
+    peer.publish("amq.fanout", "k", "order 17");
+    peer.say_with("amq.direct", "lost", PropertyList::default(), true, b"nobody").expect("published");
+    peer.flush().expect("flushed");
+    peer.consume("a", "c", 0, false).expect("consuming");
+    assert_eq!(peer.bodies(), "unseen order 17");
+    peer.settle(2, false, Verdict::Requeue).expect("known");
+    peer.settle(3, false, Verdict::Ack).expect("known");
+    let found = vhost.search_journeys(Search { text: Some("order 17"), limit: 10, ..Search::default() });
+    let journey = found.journeys.first().expect("found");
+    assert_eq!((found.journeys.len(), found.kept, found.skipped), (1, 2, 0));
+    assert_eq!(steps(journey), "published routed queued queued delivered requeued delivered acked");
+    assert_eq!((journey.open, journey.queues.len(), &*journey.body), (1, 2, &b"order 17"[..]));
+    drop(watch);
+    peer.consume("b", "d", 0, true).expect("consuming");
+    assert_eq!(vhost.journey(journey.id).expect("still kept").steps.len(), 8, "nobody watches any more");
+    let lost = vhost.search_journeys(Search { exchange: Some("amq.direct"), limit: 10, ..Search::default() });
+    assert_eq!(lost.journeys.iter().map(steps).collect::<Vec<_>>(), ["published routed returned"]);
+    let in_queue = |queue| vhost.search_journeys(Search { queue: Some(queue), limit: 10, ..Search::default() }).journeys.len();
+    assert_eq!((in_queue("a"), in_queue("none")), (1, 0));
+}
+
+#[test]
+fn a_dead_letter_is_told_of_its_message_and_followed_as_a_new_one() {
+    let world = World::new();
+    let mut peer = world.connect();
+    let arguments =
+        Table::new().with("x-dead-letter-exchange", Field::text("")).with("x-dead-letter-routing-key", Field::text("dead"));
+    peer.try_declare("q", arguments).expect("declared");
+    peer.declare("dead");
+    let vhost = space(&world);
+    let _watch = vhost.watch_journeys();
+    peer.publish("", "q", "1");
+    assert!(peer.get("q").is_some());
+    peer.settle(1, false, Verdict::Discard).expect("known");
+    let found = vhost.search_journeys(Search { text: Some("1"), limit: 10, ..Search::default() });
+    let told: Vec<String> = found.journeys.iter().map(steps).collect();
+    assert_eq!(told, ["published routed queued", "published routed queued delivered rejected dead-lettered"]);
+}
+
+#[test]
+fn no_more_messages_are_followed_in_a_second_than_the_budget_allows() {
+    let world = World::new();
+    let mut peer = world.connect();
+    peer.declare("q");
+    let vhost = space(&world);
+    let _watch = vhost.watch_journeys();
+    let count = u64::from(JOURNEYS_PER_SECOND) + 5;
+    for _ in 0..count {
+        peer.say("", "q", b"x");
+    }
+    peer.flush().expect("flushed");
+    let found = vhost.search_journeys(Search { limit: 3, ..Search::default() });
+    assert_eq!((found.kept, found.skipped, found.journeys.len()), (count - 5, 5, 3));
+    let next = vhost.search_journeys(Search { before: Some(found.journeys[2].id), limit: 1, ..Search::default() });
+    assert_eq!(next.journeys[0].id + 1, found.journeys[2].id);
+    world.clock.advance(Duration::from_secs(1));
+    peer.publish("", "q", "again");
+    assert_eq!(vhost.search_journeys(Search::default()).kept, count - 4);
+}
+
+fn late(peer: &mut Peer, key: &str, millis: Field, body: &str) -> Vec<Said> {
+    let headers = table::encoded(&Table::new().with("x-delay", millis));
+    let list = PropertyList { headers: RawTable::check(&headers).ok(), ..PropertyList::default() };
+    peer.say_with("late", key, list, true, body.as_bytes()).expect("published");
+    peer.flush().expect("flushed");
+    peer.news()
+}
+
+#[test]
+fn a_delayed_message_waits_its_time_and_shows_its_delay_negated() {
+    let world = World::new();
+    let mut peer = world.connect();
+    let arguments = Table::new().with("x-delayed-type", Field::text("topic"));
+    let spec = ExchangeSpec { arguments, ..exchange_spec("late", ExchangeKind::Delayed) };
+    peer.client.declare_exchange(1, &spec).expect("declared");
+    peer.declare("q");
+    peer.bind("q", "late", "a.*").expect("bound");
+    assert_eq!(late(&mut peer, "a.b", Field::I32(500), "second"), []);
+    assert_eq!(late(&mut peer, "a.b", Field::I32(200), "first"), []);
+    assert_eq!(late(&mut peer, "a.b", Field::I32(0), "now"), []);
+    assert_eq!(late(&mut peer, "x", Field::I32(100), "nowhere later"), []);
+    let vhost = space(&world);
+    let waiting =
+        |vhost: &crate::broker::Vhost| vhost.exchanges().into_iter().find(|view| &*view.name == "late").map(|view| view.delayed);
+    assert_eq!(waiting(&vhost), Some(3));
+    assert!(matches!(peer.get("q"), Some(Said::Message { body, .. }) if body == b"now"));
+    assert!(peer.get("q").is_none());
+    world.clock.advance(Duration::from_millis(499));
+    vhost.release_due();
+    world.clock.advance(Duration::from_millis(1));
+    vhost.release_due();
+    let Some(Said::Message { body, exchange, properties, .. }) = peer.get("q") else { panic!("the first") };
+    assert_eq!((&body[..], exchange.as_str()), (&b"first"[..], "late"));
+    let headers = Properties::check(&properties).expect("good").headers().map(RawTable::to_table).expect("headers");
+    assert_eq!(headers.get("x-delay"), Some(&Field::I32(-200)));
+    assert!(matches!(peer.get("q"), Some(Said::Message { body, .. }) if body == b"second"));
+    assert_eq!(waiting(&vhost), Some(0));
+    // What waits goes with its exchange, and holds no memory.
+    late(&mut peer, "a.b", Field::I32(200), "gone");
+    let held = world.broker.totals().queue_bytes;
+    peer.client.delete_exchange(1, "late", false).expect("deleted");
+    assert!(world.broker.totals().queue_bytes < held);
+    world.clock.advance(Duration::from_secs(1));
+    vhost.release_due();
+    assert!(peer.get("q").is_none());
+}
+
+#[test]
+fn a_transaction_delays_what_it_publishes_from_its_commit_on() {
+    let world = World::new();
+    let mut peer = world.connect();
+    let arguments = Table::new().with("x-delayed-type", Field::text("fanout"));
+    let spec = ExchangeSpec { arguments, ..exchange_spec("late", ExchangeKind::Delayed) };
+    peer.client.declare_exchange(1, &spec).expect("declared");
+    peer.declare("q");
+    peer.bind("q", "late", "").expect("bound");
+    peer.client.select_tx(1).expect("selected");
+    late(&mut peer, "", Field::I32(100), "1");
+    world.clock.advance(Duration::from_millis(100));
+    space(&world).release_due();
+    peer.client.begin(world.clock.now());
+    peer.client.commit(1).expect("committed");
+    space(&world).release_due();
+    assert!(peer.get("q").is_none());
+    world.clock.advance(Duration::from_millis(100));
+    space(&world).release_due();
+    assert!(peer.get("q").is_some());
+}
