@@ -97,6 +97,7 @@ impl Vhost {
         }
         let refused = !effects.take_refused().is_empty();
         self.shared.counts.published.add(1);
+        self.ended().publish += 1;
         if let Some(exchange) = self.topology().exchanges.get(CALL_EXCHANGE) {
             exchange.stats.published.fetch_add(1, Ordering::Relaxed);
             exchange.stats.routed.fetch_add(1, Ordering::Relaxed);

@@ -1,11 +1,12 @@
 //! The broker as a whole: its spaces, its connections and its totals.
 
 use super::config::{Attachments, BrokerConfig, ConnectionId};
+use super::flow::Flow;
 use super::link::Link;
 use super::queue::Queue;
 use super::shared::Shared;
 use super::vhost::Vhost;
-use super::view::{ChannelView, ConnectionView, ConsumerView, Totals};
+use super::view::{ChannelView, Churn, ConnectionView, ConsumerView, Totals};
 use crate::kernel::stats::Gauge;
 use crate::kernel::{Clock, Instant};
 use crate::model::table::{Field, Table};
@@ -112,6 +113,8 @@ impl Broker {
             user: link.user.clone(),
             peer: link.info.peer.clone(),
             protocol: link.info.protocol,
+            negotiated: link.info.negotiated.clone(),
+            frame_max: link.info.frame_max,
             client: link.info.client().into(),
             client_properties: link.info.client_properties.clone(),
             services,
@@ -134,6 +137,8 @@ impl Broker {
                 unacked: lane.live.into(),
                 confirms: lane.confirms,
                 transactional: lane.transactional,
+                prefetch: lane.prefetch,
+                flow: lane.flow(),
                 prefetch_global: lane.prefetch_global,
             });
             views.collect::<Vec<_>>()
@@ -143,6 +148,27 @@ impl Broker {
 
     pub fn consumers(&self) -> Vec<ConsumerView> {
         self.vhosts().iter().flat_map(|vhost| vhost.consumers()).collect()
+    }
+
+    /// A number that changes when messages move anywhere; whoever samples queues needs no look while it stands.
+    pub fn activity(&self) -> u64 {
+        let counts = &self.shared.counts;
+        let moved = [&counts.published, &counts.delivered, &counts.acked, &counts.unroutable, &counts.queues_deleted];
+        // Purged and expired messages move the level only.
+        moved.iter().fold(self.shared.memory(), |sum, counter| sum.wrapping_mul(31).wrapping_add(counter.get()))
+    }
+
+    pub fn churn(&self) -> Churn {
+        let counts = &self.shared.counts;
+        Churn {
+            connections_opened: counts.connections_opened.get(),
+            connections_closed: counts.connections_closed.get(),
+            channels_opened: counts.channels_opened.get(),
+            channels_closed: counts.channels_closed.get(),
+            queues_declared: counts.queues_declared.get(),
+            queues_created: counts.queues_created.get(),
+            queues_deleted: counts.queues_deleted.get(),
+        }
     }
 
     pub fn totals(&self) -> Totals {
@@ -170,6 +196,16 @@ impl Broker {
 }
 
 impl Vhost {
+    /// What all its channels did, those that ended included.
+    pub fn flow(&self) -> Flow {
+        let mut flow = *self.ended();
+        let links: Vec<Arc<Link>> = self.shared.links().values().filter(|link| link.space == *self.name()).cloned().collect();
+        for link in links {
+            link.outbox().channels.iter().for_each(|(_, lane)| flow.add(&lane.flow()));
+        }
+        flow
+    }
+
     pub fn consumers(&self) -> Vec<ConsumerView> {
         let queues: Vec<Arc<Queue>> = self.topology().queues.values().cloned().collect();
         queues.iter().flat_map(|queue| self.consumers_of(queue)).collect()
@@ -195,6 +231,7 @@ impl Vhost {
                 exclusive: consumer.exclusive,
                 waiting: consumer.is_waiting(),
                 priority: consumer.priority,
+                arguments: consumer.arguments.clone(),
                 unacked: consumer.unacked.into(),
                 oldest_unacked: None,
             };

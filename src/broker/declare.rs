@@ -43,6 +43,7 @@ impl Vhost {
         if let Some(queue) = topology.queues.get(name.as_str()).cloned() {
             drop(topology);
             self.must_own(&queue, actor)?;
+            self.shared.counts.queues_declared.add(1);
             must_be_equivalent_queue(&queue.spec, spec, space)?;
             return Ok(self.declared(&queue, false));
         }
@@ -67,6 +68,8 @@ impl Vhost {
         topology.queues.insert(queue.name.clone(), queue.clone());
         drop(topology);
         effects.run_quietly(&self.shared);
+        self.shared.counts.queues_declared.add(1);
+        self.shared.counts.queues_created.add(1);
         self.changed();
         self.shared.announce("queue.created", || {
             let of = &queue.spec;
@@ -124,6 +127,9 @@ impl Vhost {
     /// Takes a closed queue out of the topology and tells its consumers.
     fn forget_queue(&self, queue: &Arc<Queue>, consumers: Vec<Consumer>, effects: &mut Effects) {
         let removed = self.topology_mut().remove_queue(queue);
+        if removed.is_some() {
+            self.shared.counts.queues_deleted.add(1);
+        }
         self.removed(&removed.unwrap_or_default(), "its queue was deleted", INTERNAL_USER);
         self.shared.announce("queue.deleted", || self.event_of(&queue.name, INTERNAL_USER));
         for consumer in consumers {

@@ -20,6 +20,7 @@ use crate::wire::amqp::encode;
 use crate::wire::amqp::method::BasicCancel;
 use bytes::Bytes;
 use std::fmt;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::task::{Context, Poll, Waker};
@@ -42,12 +43,27 @@ pub struct ConnectionInfo {
     pub protocol: &'static str,
     pub client_properties: Table,
     pub frame_max: u32,
+    pub negotiated: Negotiated,
     /// The supervised instance this login belongs to, if one (contract §7).
     pub supervised: Option<(ServiceName, InstanceName)>,
     /// The peer understands `basic.cancel` from the server.
     pub consumer_cancel_notify: bool,
     /// The peer understands `connection.blocked`.
     pub connection_blocked: bool,
+}
+
+/// What a connection's handshake settled; for views.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Negotiated {
+    /// The server's end of the connection.
+    pub local: Option<SocketAddr>,
+    pub peer: Option<SocketAddr>,
+    /// `PLAIN` or `AMQPLAIN`.
+    pub mechanism: Arc<str>,
+    pub channel_max: u16,
+    /// Seconds; 0 is none.
+    pub heartbeat: u16,
+    pub tls: bool,
 }
 
 impl ConnectionInfo {

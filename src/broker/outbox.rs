@@ -4,6 +4,7 @@
 //! and then told to the queues, never the other way round.
 
 use super::client::Failed;
+use super::flow::{Flow, Publishes};
 use super::message::Extra;
 use super::queue::{Entry, Queue};
 use super::record::Frames;
@@ -192,6 +193,12 @@ pub(super) struct Lane {
     pub confirms: bool,
     /// Since `tx.select`; for views.
     pub transactional: bool,
+    /// What consumers to come get (`basic.qos` without `global`); for views.
+    pub prefetch: u32,
+    /// The consuming side.
+    pub consumed: Flow,
+    /// The publishing side, which the connection's own task counts.
+    pub publishes: Arc<Publishes>,
     /// 0 is unlimited (`basic.qos` with `global`).
     pub prefetch_global: u32,
     /// Queues that stopped because of `prefetch_global`.
@@ -205,6 +212,17 @@ pub(super) struct Lane {
 }
 
 impl Lane {
+    pub fn new(publishes: Arc<Publishes>) -> Self {
+        Lane { publishes, ..Lane::default() }
+    }
+
+    /// Everything the channel did.
+    pub fn flow(&self) -> Flow {
+        let mut flow = self.consumed;
+        self.publishes.add_to(&mut flow);
+        flow
+    }
+
     // HOT
     #[inline]
     pub fn next_tag(&mut self) -> u64 {

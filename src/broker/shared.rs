@@ -52,6 +52,11 @@ pub(super) struct Counts {
     pub connections_closed: Counter,
     pub channels: Gauge,
     pub consumers: Gauge,
+    pub channels_opened: Counter,
+    pub channels_closed: Counter,
+    pub queues_declared: Counter,
+    pub queues_created: Counter,
+    pub queues_deleted: Counter,
 }
 
 impl Shared {

@@ -4,13 +4,14 @@
 use super::attach::Attached;
 use super::config::ConnectionId;
 use super::delay::Delayed;
+use super::flow::Flow;
 use super::queue::Queue;
 use super::refused::Refused;
 use super::reply::Replies;
 use super::shared::Shared;
 use super::tap::Taps;
 use super::topology::Topology;
-use super::view::{BindingView, ExchangeView, QueueView};
+use super::view::{BindingView, ExchangeView, QueueLoad, QueueView};
 use crate::model::catalog::SpaceRules;
 use crate::model::identity::{Action, Principal};
 use crate::model::policy::{NoPolicies, Policies};
@@ -19,7 +20,7 @@ use crate::model::topology::ExchangeKind;
 use arc_swap::ArcSwap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
 
 /// Who asks: permissions, and the connection that exclusive queues belong to.
 #[derive(Clone, Copy, Debug)]
@@ -75,6 +76,8 @@ pub struct Vhost {
     pub(super) delayed: Delayed,
     /// Limits, policies and what is said of the space.
     pub(super) rules: ArcSwap<SpaceRules>,
+    /// What channels did that have ended, and what no channel did.
+    ended: Mutex<Flow>,
 }
 
 impl Vhost {
@@ -91,6 +94,7 @@ impl Vhost {
             taps: Arc::default(),
             delayed: Delayed::default(),
             rules: ArcSwap::default(),
+            ended: Mutex::default(),
         })
     }
 
@@ -104,6 +108,10 @@ impl Vhost {
 
     pub(super) fn topology_mut(&self) -> RwLockWriteGuard<'_, Topology> {
         self.topology.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn ended(&self) -> MutexGuard<'_, Flow> {
+        self.ended.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     // HOT
@@ -160,6 +168,12 @@ impl Vhost {
         queues.retain(|queue| !queue.is_untouched());
         queues.sort_unstable_by(|a, b| a.name.cmp(&b.name));
         queues.iter().map(|queue| queue.view(&self.name, now, self.shared.epoch_ns)).collect()
+    }
+
+    /// The load of every queue, in no order.
+    pub fn queue_loads(&self) -> Vec<(Arc<str>, QueueLoad)> {
+        let queues: Vec<Arc<Queue>> = self.topology().queues.values().cloned().collect();
+        queues.iter().map(|queue| (queue.name.clone(), queue.load())).collect()
     }
 
     pub fn queue(&self, name: &str) -> Option<QueueView> {

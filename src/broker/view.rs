@@ -3,6 +3,8 @@
 //! Counters only grow; whoever shows rates keeps the previous snapshot.
 
 use super::config::ConnectionId;
+use super::flow::Flow;
+use super::link::Negotiated;
 use super::queue::Waits;
 use crate::model::policy::{QueueKind, QueuePolicy};
 use crate::model::table::Table;
@@ -17,6 +19,8 @@ pub struct QueueView {
     pub name: Arc<str>,
     pub durable: bool,
     pub exclusive: bool,
+    /// Whose exclusive queue it is.
+    pub owner: Option<ConnectionId>,
     pub auto_delete: bool,
     pub arguments: Table,
     pub kind: QueueKind,
@@ -47,12 +51,27 @@ pub struct QueueView {
     pub oldest_ready: Option<Duration>,
 }
 
+/// What of a queue moves, without what it is.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct QueueLoad {
+    pub ready: u64,
+    pub unacked: u64,
+    pub counts: QueueCounts,
+}
+
 /// Counters of one queue since it was declared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueueCounts {
     pub published: u64,
     /// By consumers and `basic.get`.
     pub delivered: u64,
+    /// Of `delivered`, those to consumers that do not acknowledge.
+    pub delivered_no_ack: u64,
+    /// Of `delivered`, those by `basic.get` with and without acknowledgement.
+    pub got: u64,
+    pub got_no_ack: u64,
+    /// `basic.get` that found nothing.
+    pub got_empty: u64,
     pub acked: u64,
     pub redelivered: u64,
     pub expired: u64,
@@ -118,6 +137,8 @@ pub struct ConnectionView {
     pub user: Arc<str>,
     pub peer: Arc<str>,
     pub protocol: &'static str,
+    pub negotiated: Negotiated,
+    pub frame_max: u32,
     /// Product and version from the client's properties.
     pub client: Arc<str>,
     pub client_properties: Table,
@@ -141,6 +162,9 @@ pub struct ChannelView {
     pub unacked: u64,
     pub confirms: bool,
     pub transactional: bool,
+    /// What a new consumer gets; 0 is unlimited.
+    pub prefetch: u32,
+    pub flow: Flow,
     pub prefetch_global: u32,
 }
 
@@ -160,6 +184,7 @@ pub struct ConsumerView {
     /// Waits for its turn to be the queue's single active consumer.
     pub waiting: bool,
     pub priority: i64,
+    pub arguments: Table,
     pub unacked: u64,
     pub oldest_unacked: Option<Duration>,
 }
@@ -201,6 +226,19 @@ pub struct Holder {
 pub struct UnackedMessage {
     pub message: PeekedMessage,
     pub holder: Holder,
+}
+
+/// What came and went since the start.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Churn {
+    pub connections_opened: u64,
+    pub connections_closed: u64,
+    pub channels_opened: u64,
+    pub channels_closed: u64,
+    /// Declarations, of what existed too.
+    pub queues_declared: u64,
+    pub queues_created: u64,
+    pub queues_deleted: u64,
 }
 
 /// Totals of the whole broker.

@@ -231,6 +231,7 @@ fn info(peer: SocketAddr) -> ConnectionInfo {
         protocol: "HTTP",
         client_properties: Table::new(),
         frame_max: AMQP_FRAME_BYTES_MAX,
+        negotiated: Default::default(),
         supervised: None,
         consumer_cancel_notify: false,
         connection_blocked: false,

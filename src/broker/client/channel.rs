@@ -3,6 +3,7 @@
 use super::tx::Tx;
 use super::{Client, Failed};
 use crate::broker::effects::{Effects, Notice};
+use crate::broker::flow::Publishes;
 use crate::broker::message::Extra;
 use crate::broker::outbox::{Lane, LaneConsumer, Open, Unacked};
 use crate::broker::queue::{Entry, Queue, Settled, Settling, Then};
@@ -25,6 +26,7 @@ pub(super) struct Channel {
     pub reply: Option<ReplyConsumer>,
     /// Since `tx.select`.
     pub tx: Option<Box<Tx>>,
+    pub counts: Arc<Publishes>,
 }
 
 /// The channel's consumer of `amq.rabbitmq.reply-to`.
@@ -41,8 +43,10 @@ impl Client {
         if self.channels.get(channel).is_none() {
             self.vhost.shared.counts.channels.add(1);
         }
-        self.channels.insert(channel, Channel::default());
-        self.link.outbox().channels.insert(channel, Lane::default());
+        let counts = Arc::<Publishes>::default();
+        self.link.outbox().channels.insert(channel, Lane::new(counts.clone()));
+        self.channels.insert(channel, Channel { counts, ..Channel::default() });
+        self.vhost.shared.counts.channels_opened.add(1);
         self.vhost.shared.announce("channel.created", || self.link.channel_event(channel));
     }
 
@@ -61,6 +65,7 @@ impl Client {
         let mut queues = self.leave_queues(channel);
         let lane = self.link.outbox().channels.remove(channel);
         if let Some(lane) = lane {
+            self.count_ended(&lane);
             queues.extend(self.give_back(lane));
         }
         self.let_go_on(queues);
@@ -98,6 +103,7 @@ impl Client {
             numbers.iter().filter_map(|number| outbox.channels.remove(*number)).collect()
         };
         for lane in lanes {
+            self.count_ended(&lane);
             queues.extend(self.give_back(lane));
         }
         self.let_go_on(queues);
@@ -110,6 +116,11 @@ impl Client {
         }
         self.vhost.shared.announce("connection.closed", || self.link.event());
         self.link.drained.notify_waiters();
+    }
+
+    fn count_ended(&self, lane: &Lane) {
+        self.vhost.ended().add(&lane.flow());
+        self.vhost.shared.counts.channels_closed.add(1);
     }
 
     fn stop_replies(&mut self, state: Channel) {
@@ -232,6 +243,9 @@ impl Client {
         self.sync()?;
         if !global {
             self.channel_mut(channel)?.prefetch = count.into();
+            if let Some(lane) = self.link.outbox().channels.get_mut(channel) {
+                lane.prefetch = count.into();
+            }
             return Ok(());
         }
         let waiting = {

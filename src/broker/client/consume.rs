@@ -65,6 +65,7 @@ impl Client {
             exclusive: consume.exclusive,
             prefetch: if consume.no_ack { 0 } else { self.channel(channel)?.prefetch },
             priority: self.priority(&name, &consume.arguments).map_err(Self::fail(channel))?,
+            arguments: consume.arguments.clone(),
         };
         self.consumes = true;
         let (prefetch, no_ack) = (new.prefetch, new.no_ack);

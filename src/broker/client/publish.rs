@@ -193,6 +193,7 @@ impl Client {
     pub(super) fn count(&mut self, channel: u16) -> Result<(), Failed> {
         self.batch.published += 1;
         let state = self.channels.get_mut(channel).ok_or_else(|| unopened(channel))?;
+        state.counts.publish.add(1);
         if state.confirms {
             if state.published == state.confirmed {
                 self.batch.confirming.push(channel);
@@ -255,6 +256,7 @@ impl Client {
                 }
                 confirmed += count;
             }
+            state.counts.confirm.add(count);
             state.confirmed = state.published;
         }
         self.batch.refused.clear();
@@ -269,6 +271,10 @@ impl Client {
             let Publish { channel, exchange, routing_key, mandatory: returned, ref body, .. } = *message;
             let lost = Lost { exchange, routing_key, properties, body, returned };
             self.vhost.tap_lost(&lost, Publisher::of(&self.link, channel), &mut self.effects);
+        }
+        if let Some(state) = self.channels.get(message.channel) {
+            let counts = &state.counts;
+            if message.mandatory { &counts.return_unroutable } else { &counts.drop_unroutable }.add(1);
         }
         if !message.mandatory {
             return;

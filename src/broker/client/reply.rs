@@ -117,6 +117,7 @@ impl Client {
             return;
         };
         let tag = lane.next_tag();
+        lane.consumed.deliver_no_ack += 1;
         outbox.frames.room();
         outbox.frames.deliver(&target.head, tag, false, Record::new(&bytes, key_len), large.as_ref(), outbox.frame_max);
         target.link.set_waiting(outbox.frames.len());

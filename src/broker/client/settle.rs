@@ -152,6 +152,9 @@ impl Client {
                 result = result.and(Err(Failed { channel: settle.channel, refused }));
                 continue;
             }
+            if settle.verdict == Verdict::Ack {
+                lane.consumed.ack += taken.len() as u64;
+            }
             if outbox.settles_in_order
                 && taken.first().is_some_and(|first| lane.unsettled().next().is_some_and(|left| left.tag < first.tag))
             {

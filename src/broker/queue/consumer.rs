@@ -7,6 +7,7 @@ use crate::broker::link::Link;
 use crate::broker::outbox::LaneConsumer;
 use crate::broker::record::deliver_head;
 use crate::broker::refused::Refused;
+use crate::model::table::Table;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -23,6 +24,7 @@ pub(in crate::broker) struct Consumer {
     pub head: Box<[u8]>,
     pub no_ack: bool,
     pub exclusive: bool,
+    pub arguments: Table,
     /// 0 is unlimited.
     pub prefetch: u32,
     /// Higher ones are served first (`x-priority`).
@@ -62,6 +64,7 @@ pub(in crate::broker) struct NewConsumer {
     pub tag: Arc<str>,
     pub no_ack: bool,
     pub exclusive: bool,
+    pub arguments: Table,
     pub prefetch: u32,
     pub priority: i64,
 }
@@ -96,9 +99,9 @@ impl Queue {
             slot
         };
         let head = deliver_head(new.channel, &new.tag);
-        let NewConsumer { id, link, channel, tag, no_ack, exclusive, prefetch, priority } = new;
+        let NewConsumer { id, link, channel, tag, no_ack, exclusive, arguments, prefetch, priority } = new;
         let held = if single && state.consumers.iter().any(|other| !other.is_waiting()) { WAITING } else { 0 };
-        let consumer = Consumer { id, link, channel, tag, slot, head, no_ack, exclusive, prefetch, priority, unacked: 0, held };
+        let consumer = Consumer { id, link, channel, tag, slot, head, no_ack, exclusive, arguments, prefetch, priority, unacked: 0, held };
         let at = state.consumers.partition_point(|other| other.priority >= priority);
         state.consumers.insert(at, consumer);
         state.had_consumer = true;

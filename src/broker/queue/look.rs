@@ -1,13 +1,19 @@
 //! Looking at a queue without changing it.
 
 use super::Queue;
-use crate::broker::view::QueueView;
+use crate::broker::view::{QueueLoad, QueueView};
 use crate::kernel::Instant;
 use std::sync::Arc;
 
 impl Queue {
     pub fn ready_count(&self) -> u64 {
         self.state().backlog.ready_count
+    }
+
+    pub fn load(&self) -> QueueLoad {
+        let state = self.state();
+        let backlog = &state.backlog;
+        QueueLoad { ready: backlog.ready_count, unacked: backlog.unacked_count, counts: backlog.counts }
     }
 
     /// Nothing ever came and nobody waits: there is nothing to measure.
@@ -32,6 +38,7 @@ impl Queue {
                 name: self.name.clone(),
                 durable: self.spec.durable,
                 exclusive: self.spec.exclusive,
+                owner: self.owner,
                 auto_delete: self.spec.auto_delete,
                 arguments: self.spec.arguments.clone(),
                 kind: rules.map(|rules| rules.settings.kind).unwrap_or_default(),

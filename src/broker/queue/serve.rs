@@ -45,7 +45,7 @@ impl Queue {
         frames.room();
         let now = effects.now;
         let at_ms = (now.as_nanos() / 1_000_000) as u32;
-        let (mut given, mut freed) = (0, 0);
+        let (mut given, mut freed, mut redelivered) = (0, 0, 0);
         let mut waited = Waited { segment: u32::MAX, since: now, count: 0 };
         let tapped = backlog.is_tapped();
         while given < limit && (*prefetch == 0 || *unacked < *prefetch) {
@@ -76,7 +76,7 @@ impl Queue {
             } else {
                 frames.deliver(head, tag, entry.has(Entry::REDELIVERED), backlog.record(&entry), None, *frame_max);
             }
-            backlog.counts.redelivered += u64::from(entry.has(Entry::REDELIVERED));
+            redelivered += u64::from(entry.has(Entry::REDELIVERED));
             given += 1;
             if *no_ack {
                 freed += weight;
@@ -89,7 +89,16 @@ impl Queue {
             }
         }
         waited.finish(backlog, now);
+        backlog.counts.redelivered += redelivered;
+        lane.consumed.redeliver += redelivered;
         backlog.counts.delivered += u64::from(given);
+        match *no_ack {
+            true => {
+                backlog.counts.delivered_no_ack += u64::from(given);
+                lane.consumed.deliver_no_ack += u64::from(given);
+            }
+            false => lane.consumed.deliver += u64::from(given),
+        }
         effects.memory -= freed as i64;
         effects.delivered += u64::from(given);
         link.set_waiting(frames.len());
@@ -109,7 +118,13 @@ impl Queue {
         state.backlog.expire(effects);
         let mut freed = 0;
         let got = match state.backlog.take(&mut Fresh::none(), effects) {
-            None => Got::Empty,
+            None => {
+                state.backlog.counts.got_empty += 1;
+                if let Some(lane) = link.outbox().channels.get_mut(channel) {
+                    lane.consumed.get_empty += 1;
+                }
+                Got::Empty
+            }
             Some(entry) => self.hand_to_getter(&mut state.backlog, entry, &Getter { link, channel, no_ack }, &mut freed, effects),
         };
         effects.memory -= freed as i64;
@@ -158,11 +173,16 @@ impl Queue {
         }
         backlog.counts.delivered += 1;
         backlog.counts.redelivered += u64::from(redelivered);
+        lane.consumed.redeliver += u64::from(redelivered);
         effects.delivered += 1;
         if to.no_ack {
+            backlog.counts.got_no_ack += 1;
+            lane.consumed.get_no_ack += 1;
             *freed += weight;
             backlog.segments.release(entry.segment, 1);
         } else {
+            backlog.counts.got += 1;
+            lane.consumed.get += 1;
             backlog.unacked_count += 1;
             backlog.unacked_bytes += weight;
             let slot = lane.get_slot(self);

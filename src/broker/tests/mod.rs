@@ -4,6 +4,7 @@ mod attach;
 mod call;
 mod consumers;
 mod exchanges;
+mod flow;
 mod govern;
 mod letters;
 mod limits;

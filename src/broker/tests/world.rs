@@ -57,6 +57,7 @@ impl World {
             protocol: "test",
             client_properties,
             frame_max,
+            negotiated: Default::default(),
             supervised: None,
             consumer_cancel_notify: true,
             connection_blocked: true,

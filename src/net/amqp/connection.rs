@@ -94,7 +94,7 @@ enum Outcome {
 
 impl<S: Transport> Connection<S> {
     pub fn new(stream: S, peer: SocketAddr, context: Arc<AmqpContext>) -> Self {
-        let place = Place { peer, local: stream.local_addr(), protocol: S::PROTOCOL };
+        let place = Place { peer, local: stream.local_addr(), protocol: S::PROTOCOL, tls: S::TLS };
         let certificate_user = stream
             .certificate()
             .and_then(|certificate| tls::user_of(&certificate, context.certificate_login))

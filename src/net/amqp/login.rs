@@ -2,7 +2,7 @@
 
 use super::{AmqpContext, dispatch};
 use crate::access::Login as Credentials;
-use crate::broker::{Client, ConnectionInfo, Refused};
+use crate::broker::{Client, ConnectionInfo, Negotiated, Refused};
 use crate::model::happening::{Happening, What};
 use crate::model::identity::Principal;
 use crate::model::table::{Field, Table};
@@ -17,6 +17,7 @@ const EXTERNAL: &str = "EXTERNAL";
 /// Who came in, before it opened a virtual host.
 pub(super) struct Guest {
     pub principal: Principal,
+    pub mechanism: Box<str>,
     pub client_properties: Table,
 }
 
@@ -46,7 +47,7 @@ pub(super) fn admit(door: &Door<'_>, login: &Login<'_>) -> Result<Guest, Reply> 
             .with("peer_port", Field::I32(peer.port().into()))
     });
     match admitted {
-        Ok(principal) => Ok(Guest { principal, client_properties: client_properties.to_table() }),
+        Ok(principal) => Ok(Guest { principal, mechanism: mechanism.into(), client_properties: client_properties.to_table() }),
         Err(refusal) => {
             tell(context, peer, &refusal);
             // As RabbitMQ says it: why exactly is for the operator alone.
@@ -64,7 +65,7 @@ fn tell(context: &AmqpContext, peer: SocketAddr, refusal: &Refusal) {
 
 /// What the broker is told of a connection that opens a virtual host.
 pub(super) fn describe(guest: &Guest, session: &Session, place: &Place) -> ConnectionInfo {
-    let capabilities = session.capabilities();
+    let (capabilities, tune) = (session.capabilities(), session.tune());
     let named = guest.client_properties.get("connection_name").and_then(|name| name.as_str());
     let name = named.map_or_else(|| place.label(), str::to_owned);
     ConnectionInfo {
@@ -73,6 +74,14 @@ pub(super) fn describe(guest: &Guest, session: &Session, place: &Place) -> Conne
         protocol: place.protocol,
         client_properties: guest.client_properties.clone(),
         frame_max: session.frame_max(),
+        negotiated: Negotiated {
+            local: place.local,
+            peer: Some(place.peer),
+            mechanism: (*guest.mechanism).into(),
+            channel_max: tune.channel_max,
+            heartbeat: tune.heartbeat,
+            tls: place.tls,
+        },
         supervised: guest.principal.instance.as_ref().map(|identity| (identity.service.clone(), identity.instance.clone())),
         consumer_cancel_notify: capabilities.consumer_cancel_notify,
         connection_blocked: capabilities.connection_blocked,
@@ -99,6 +108,7 @@ pub(super) struct Place {
     pub peer: SocketAddr,
     pub local: Option<SocketAddr>,
     pub protocol: &'static str,
+    pub tls: bool,
 }
 
 impl Place {

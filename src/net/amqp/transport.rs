@@ -12,6 +12,7 @@ pub trait Transport: Send + 'static {
     type Write: AsyncWrite + Unpin + Send + 'static;
     /// As connections are labelled.
     const PROTOCOL: &'static str;
+    const TLS: bool = false;
 
     fn local_addr(&self) -> Option<SocketAddr>;
     /// The certificate that the peer proved to own, as DER.
@@ -39,6 +40,7 @@ impl Transport for TlsStream<TcpStream> {
     type Read = ReadHalf<Self>;
     type Write = WriteHalf<Self>;
     const PROTOCOL: &'static str = "AMQPS 0-9-1";
+    const TLS: bool = true;
 
     fn local_addr(&self) -> Option<SocketAddr> {
         self.get_ref().0.local_addr().ok()
