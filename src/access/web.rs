@@ -80,6 +80,16 @@ impl Access {
         Ok(operator())
     }
 
+    /// Whether a page of another site sent this.
+    pub fn is_foreign(&self, request: &WebRequest<'_>) -> bool {
+        is_foreign(request)
+    }
+
+    /// Whether a `Host` names this machine; in dev mode secrets that everybody knows are good under such names only.
+    pub fn is_own_host(&self, host: &str) -> bool {
+        self.mode() == AccessMode::Required || is_loopback_host(host)
+    }
+
     /// Whether a caller of another port could open the dashboard without a token, and so may read what exists.
     pub fn sees_dashboard(&self, peer: IpAddr, host: &str) -> bool {
         self.mode() == AccessMode::Dev && self.is_trusted(peer) && is_loopback_host(host)

@@ -4,12 +4,15 @@
 //! [`router`] builds it all from an [`ApiContext`]; `net::web` serves it. Handlers read engines' snapshots and shape them by
 //! [`view`], which the node's sampler uses too, so that REST and live feed never disagree. Every request passes `guard` first (Host, Origin, login); every refusal is `application/problem+json`.
 //!
+//! [`management`] is another port's: RabbitMQ's own management API and its metrics.
+//!
 //! Knows nothing of sockets being bound, of AMQP or of configuration.
 
 mod context;
 mod guard;
 mod health;
 mod live;
+pub mod management;
 mod openapi;
 mod params;
 mod problem;

@@ -123,6 +123,7 @@ impl Broker {
             in_bytes: link.in_bytes.load(Ordering::Relaxed),
             out_bytes: link.out_bytes.load(Ordering::Relaxed),
             since_ns: link.since_ns,
+            waiting_bytes: link.waiting() as u64,
             blocked: link.blocked.load(Ordering::Relaxed),
         }
     }

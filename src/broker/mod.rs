@@ -35,6 +35,7 @@ mod govern;
 pub mod journey;
 mod letters;
 mod link;
+mod loads;
 mod manage;
 mod message;
 mod outbox;

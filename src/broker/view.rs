@@ -59,6 +59,16 @@ pub struct QueueLoad {
     pub counts: QueueCounts,
 }
 
+/// What of a connection moves.
+#[derive(Clone, Debug)]
+pub struct LinkLoad {
+    pub id: ConnectionId,
+    pub space: Arc<str>,
+    pub in_bytes: u64,
+    pub out_bytes: u64,
+    pub channels: Vec<(u16, Flow)>,
+}
+
 /// Counters of one queue since it was declared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueueCounts {
@@ -150,6 +160,8 @@ pub struct ConnectionView {
     pub out_bytes: u64,
     /// Unix nanoseconds.
     pub since_ns: u64,
+    /// Bytes that wait to be sent.
+    pub waiting_bytes: u64,
     /// Reads are stopped by the memory alarm.
     pub blocked: bool,
 }

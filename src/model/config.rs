@@ -121,7 +121,7 @@ impl PortName {
             PortName::Stream => "RabbitMQ stream protocol",
             PortName::StreamTls => "RabbitMQ stream protocol over TLS",
             PortName::Management => "RabbitMQ management API",
-            PortName::Prometheus => "metrics text",
+            PortName::Prometheus => "metrics for Prometheus, RabbitMQ's names",
             PortName::OtlpGrpc => "OpenTelemetry in, gRPC",
             PortName::OtlpHttp => "OpenTelemetry in, HTTP (protobuf and JSON)",
             PortName::Redis => "RESP2/RESP3",
@@ -131,7 +131,7 @@ impl PortName {
     /// Whether this build answers there. A reserved name keeps its setting but is not bound: a port that accepts and says
     /// nothing would be a lie.
     pub const fn is_served(self) -> bool {
-        !matches!(self, PortName::Stream | PortName::StreamTls | PortName::Management | PortName::Prometheus | PortName::Redis)
+        !matches!(self, PortName::Stream | PortName::StreamTls | PortName::Redis)
     }
 }
 

@@ -11,6 +11,7 @@ pub mod otlp;
 pub mod peek;
 pub mod proxy;
 pub mod tls;
+pub mod validity;
 pub mod web;
 
 pub use conn::{Accepted, Acceptor, Serve};

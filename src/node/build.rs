@@ -3,20 +3,21 @@
 use super::StartError;
 use super::wiring::{BrokerTopology, BusAttachments, ClientDefinitions, GuardedAccounts, InstanceDoors, SupervisedServices};
 use crate::access::Access;
+use crate::api::management::{self, Facts, ManagementContext, Samples};
 use crate::api::view::Sources;
 use crate::api::{self, ApiContext};
 use crate::broker::{Broker, BrokerConfig};
 use crate::control::{Control, Ports};
 use crate::gateway::{Gateway, GatewayConfig};
 use crate::kernel::task::Tasks;
-use crate::kernel::{Clock, Drain, rng};
+use crate::kernel::{Clock, Drain, platform, rng};
 use crate::model::config::{AccessMode, ClientCertificates, Config, PortName, Storage};
 use crate::model::door::Doors;
 use crate::model::emit;
 use crate::model::topology::DEFAULT_SPACE;
 use crate::net::amqp::{AmqpContext, Sessions};
-use crate::net::otlp;
 use crate::net::tls::{self, Alpn, Certificate};
+use crate::net::{otlp, validity};
 use crate::registry::Registry;
 use crate::supervisor::{Supervisor, SupervisorConfig};
 use crate::telemetry::{Telemetry, TelemetryConfig};
@@ -45,8 +46,9 @@ impl Drains {
         match door {
             PortName::Bus | PortName::Amqp | PortName::Amqps | PortName::OtlpGrpc | PortName::OtlpHttp => &self.bus,
             PortName::Http | PortName::Https | PortName::Ingress | PortName::Control => &self.front,
+            PortName::Management | PortName::Prometheus => &self.front,
             // Not served yet.
-            PortName::Stream | PortName::StreamTls | PortName::Management | PortName::Prometheus | PortName::Redis => &self.front,
+            PortName::Stream | PortName::StreamTls | PortName::Redis => &self.front,
         }
     }
 
@@ -75,6 +77,9 @@ pub struct Engines {
     pub definitions: Arc<Control>,
     pub amqp: Arc<AmqpContext>,
     pub control: axum::Router,
+    pub management: axum::Router,
+    pub prometheus: axum::Router,
+    pub samples: Arc<Samples>,
     pub otlp: axum::Router,
     pub ready: api::Ready,
     pub tls_http: TlsAcceptor,
@@ -85,6 +90,8 @@ pub struct Engines {
 pub struct Plans<'a> {
     pub config: &'a Config,
     pub doors: &'a Doors,
+    /// The limit of open files reached at start.
+    pub open_files: Option<u64>,
     pub clock: &'a Clock,
     pub drains: &'a Drains,
     pub tasks: &'a NodeTasks,
@@ -143,8 +150,27 @@ impl Plans<'_> {
         };
         let ready = api::Ready::default();
         let control = self.control_router(&access, &definitions, &sources, &ready, ui);
+        let samples = Arc::new(Samples::new(clock.clone(), self.config.storage.directory().cloned()));
+        let of_rabbit = ManagementContext::new(&sources, access.clone(), definitions.clone(), samples.clone(), self.facts());
+        let (management, prometheus) = (management::router(of_rabbit.clone()), management::prometheus_router(of_rabbit));
         let otlp = otlp::router(telemetry);
-        Ok(Engines { access, sources, broker, gateway, supervisor, definitions, amqp, control, otlp, ready, tls_http, tls_amqp })
+        Ok(Engines {
+            access,
+            sources,
+            broker,
+            gateway,
+            supervisor,
+            definitions,
+            amqp,
+            control,
+            management,
+            prometheus,
+            samples,
+            otlp,
+            ready,
+            tls_http,
+            tls_amqp,
+        })
     }
 
     fn telemetry(&self) -> Arc<Telemetry> {
@@ -163,6 +189,21 @@ impl Plans<'_> {
             doors: Arc::new(InstanceDoors { access: access.clone(), doors: self.doors.clone() }),
         };
         Ok(Supervisor::new(config, registry.clone(), self.clock.clone(), self.drains.bus.clone()))
+    }
+
+    /// What the management API says of this process.
+    fn facts(&self) -> Facts {
+        let tls = self.config.gateway.tls.as_ref();
+        Facts {
+            node: format!("rabbit@{}", platform::host_name()),
+            data_dir: self.config.storage.directory().cloned(),
+            config_file: self.config.file.clone(),
+            connections_max: self.config.limits.connections_max as u64,
+            open_files_max: self.open_files,
+            heartbeat_s: self.config.limits.amqp_heartbeat.as_secs(),
+            // One that reactor made itself is renewed at the start.
+            certificate_ends_s: tls.and_then(|files| validity::ends_s(&std::fs::read(&files.certificate).ok()?)),
+        }
     }
 
     fn control_router(

@@ -101,6 +101,11 @@ impl Visit {
                 let (router, limit) = (engines.control.clone(), self.shared.handshake);
                 Box::pin(web::serve_router(accepted.stream, accepted.peer, router, Speaks::Http1, limit, drain))
             }
+            (PortName::Management | PortName::Prometheus, Sniffed::Http1 | Sniffed::Http2 | Sniffed::Garbage) => {
+                let limit = self.shared.handshake;
+                let router = if self.name == PortName::Management { &engines.management } else { &engines.prometheus };
+                Box::pin(web::serve_router(accepted.stream, accepted.peer, router.clone(), Speaks::Http1, limit, drain))
+            }
             (PortName::Bus | PortName::OtlpGrpc | PortName::OtlpHttp, Sniffed::Http1 | Sniffed::Http2) => {
                 Box::pin(self.otlp(accepted))
             }

@@ -20,6 +20,8 @@ pub async fn run(engines: Arc<Engines>, drain: Drain) {
             _ = beat.tick() => {
                 engines.broker.tick();
                 engines.sources.beat();
+                let sockets: i64 = engines.sources.doors.iter().map(|door| door.counts.open.get()).sum();
+                engines.samples.beat(&engines.broker, u64::try_from(sockets).unwrap_or(0));
                 // A full inbox drops this second's points; the ledger counts them.
                 let _ = engines.sources.telemetry.ingest_metrics(metrics::gather(&engines.sources, &resource));
             }

@@ -81,7 +81,7 @@ impl Node {
         let open_files = files::raise_open_files();
         let (bound, doors) = bind_doors(&config, &mut warnings)?;
         let (drains, tasks) = (Drains::default(), NodeTasks::default());
-        let plans = Plans { config: &config, doors: &doors, clock: &clock, drains: &drains, tasks: &tasks };
+        let plans = Plans { config: &config, doors: &doors, open_files, clock: &clock, drains: &drains, tasks: &tasks };
         let engines = Arc::new(plans.build()?);
         let names = services.iter().map(|spec| spec.name.to_string()).collect();
         define(&engines, &definitions, services)

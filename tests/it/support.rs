@@ -19,7 +19,8 @@ use std::time::{Duration, Instant};
 /// Enough for the slowest machine; a test that passes never waits this long.
 pub const DEADLINE: Duration = Duration::from_secs(20);
 /// Doors this build serves. The harness gives each port 0 unless the test's own configuration names it.
-const DOORS: [&str; 9] = ["http", "https", "ingress", "control", "bus", "amqp", "amqps", "otlp_grpc", "otlp_http"];
+const DOORS: [&str; 11] =
+    ["http", "https", "ingress", "control", "bus", "amqp", "amqps", "management", "prometheus", "otlp_grpc", "otlp_http"];
 const STARTED: &str = "Server startup complete";
 
 /// A running reactor.
@@ -84,6 +85,11 @@ impl Reactor {
 
     pub fn amqp_url(&self) -> String {
         format!("amqp://guest:guest@127.0.0.1:{}", self.port("amqp"))
+    }
+
+    /// `http://127.0.0.1:PORT` of the management port.
+    pub fn management(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port("management"))
     }
 
     pub fn otlp_url(&self) -> String {

@@ -354,6 +354,8 @@ mod tests {
             user: "guest".into(),
             peer: "127.0.0.1:1".into(),
             protocol: "AMQP 0-9-1",
+            negotiated: Default::default(),
+            frame_max: 131_072,
             client: "".into(),
             client_properties: Default::default(),
             services: Vec::new(),
@@ -362,6 +364,7 @@ mod tests {
             in_bytes,
             out_bytes: 0,
             since_ns,
+            waiting_bytes: 0,
             blocked: false,
         }
     }

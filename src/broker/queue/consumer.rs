@@ -101,7 +101,8 @@ impl Queue {
         let head = deliver_head(new.channel, &new.tag);
         let NewConsumer { id, link, channel, tag, no_ack, exclusive, arguments, prefetch, priority } = new;
         let held = if single && state.consumers.iter().any(|other| !other.is_waiting()) { WAITING } else { 0 };
-        let consumer = Consumer { id, link, channel, tag, slot, head, no_ack, exclusive, arguments, prefetch, priority, unacked: 0, held };
+        let consumer =
+            Consumer { id, link, channel, tag, slot, head, no_ack, exclusive, arguments, prefetch, priority, unacked: 0, held };
         let at = state.consumers.partition_point(|other| other.priority >= priority);
         state.consumers.insert(at, consumer);
         state.had_consumer = true;

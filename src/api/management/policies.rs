@@ -1,0 +1,325 @@
+//! Policies, operator policies, runtime parameters and global parameters; and which policy holds for what.
+
+use super::answer::{Answer, Failure, done, json, put};
+use super::body::Fields;
+use super::context::ManagementContext;
+use super::guard::Caller;
+use super::list::{Columns, Listing, Query};
+use crate::control::Put;
+use crate::kernel::pattern::Pattern;
+use crate::model::catalog::Catalog;
+use crate::model::policy_spec::{ApplyTo, Policy};
+use crate::model::space::{GlobalParameter, Parameter};
+use axum::extract::{Path, State};
+use serde_json::{Map, Value, json};
+
+/// All policies, compiled for one answer.
+pub struct Book {
+    policies: Vec<(Pattern, Policy)>,
+    operator: Vec<(Pattern, Policy)>,
+}
+
+/// What holds for one queue or exchange.
+#[derive(Debug, Default)]
+pub struct Matched<'b> {
+    pub policy: Option<&'b str>,
+    pub operator_policy: Option<&'b str>,
+    /// Both together: of two numbers the lower, else the operator's word.
+    pub definition: Map<String, Value>,
+}
+
+impl Book {
+    pub fn of(catalog: &Catalog) -> Self {
+        let compiled = |policy: &Policy| Some((Pattern::new(&policy.pattern).ok()?, policy.clone()));
+        Book {
+            policies: catalog.policies().filter_map(compiled).collect(),
+            operator: catalog.operator_policies().filter_map(compiled).collect(),
+        }
+    }
+
+    pub fn of_queue(&self, space: &str, name: &str, kind: &str) -> Matched<'_> {
+        let takes = |policy: &Policy| policy.apply_to.takes_queues(kind);
+        let (own, operator) = (best(&self.policies, space, name, takes), best(&self.operator, space, name, takes));
+        let mut definition = own.map(|policy| policy.definition.clone()).unwrap_or_default();
+        for (key, value) in operator.into_iter().flat_map(|policy| &policy.definition) {
+            let lower = definition
+                .get(key)
+                .is_some_and(|own| matches!((own.as_i64(), value.as_i64()), (Some(own), Some(it)) if own < it));
+            if !lower {
+                definition.insert(key.clone(), value.clone());
+            }
+        }
+        Matched { policy: called(own), operator_policy: called(operator), definition }
+    }
+
+    pub fn of_exchange(&self, space: &str, name: &str) -> Matched<'_> {
+        let own = best(&self.policies, space, name, |policy| policy.apply_to.takes_exchanges());
+        Matched { policy: called(own), ..Matched::default() }
+    }
+}
+
+fn called(policy: Option<&Policy>) -> Option<&str> {
+    policy.map(|policy| policy.name.as_str())
+}
+
+fn best<'b>(of: &'b [(Pattern, Policy)], space: &str, name: &str, takes: impl Fn(&Policy) -> bool) -> Option<&'b Policy> {
+    let matching = of.iter().filter(|(pattern, policy)| policy.vhost == space && takes(policy) && pattern.is_match(name));
+    matching.map(|(_, policy)| policy).max_by_key(|policy| policy.priority)
+}
+
+/// The two kinds of policy differ in where they are kept.
+#[derive(Clone, Copy)]
+enum Kind {
+    Users,
+    Operators,
+}
+
+impl Kind {
+    fn all(self, context: &ManagementContext) -> Vec<Policy> {
+        match self {
+            Kind::Users => context.control.policies(),
+            Kind::Operators => context.control.operator_policies(),
+        }
+    }
+
+    fn find(self, context: &ManagementContext, space: &str, name: &str) -> Result<Policy, Failure> {
+        let found = match self {
+            Kind::Users => context.control.policy(space, name),
+            Kind::Operators => context.control.operator_policy(space, name),
+        };
+        found.ok_or_else(Failure::no_object)
+    }
+}
+
+fn list_of(kind: Kind, context: &ManagementContext, caller: &Caller, query: &Query) -> Answer {
+    let seen = kind.all(context).into_iter().filter(|policy| caller.sees(context, &policy.vhost)).collect();
+    answer(seen, query)
+}
+
+fn list_in(kind: Kind, context: &ManagementContext, caller: &Caller, space: &str, query: &Query) -> Answer {
+    caller.enter(context, space)?;
+    answer(kind.all(context).into_iter().filter(|policy| policy.vhost == space).collect(), query)
+}
+
+fn answer(policies: Vec<Policy>, query: &Query) -> Answer {
+    Listing::whole(query).answer(policies, |policy| policy.name.as_str(), |policy, columns: &Columns| columns.pick(json!(policy)))
+}
+
+fn declared(kind: Kind, context: &ManagementContext, caller: &Caller, at: (String, String), fields: &Fields) -> Answer {
+    let (vhost, name) = at;
+    caller.must_make_policies()?;
+    if matches!(kind, Kind::Operators) {
+        caller.must_administer()?;
+    }
+    super::exchanges::enter_to_write(context, caller, &vhost)?;
+    fields.must_have(&["pattern", "definition"])?;
+    let apply_to = match fields.text("apply-to")? {
+        None => ApplyTo::All,
+        Some(text) => ApplyTo::parse(text).ok_or_else(|| {
+            let known = "'queues', 'classic_queues', 'quorum_queues', 'streams', 'exchanges' or 'all'";
+            Failure::bad(format!("Validation failed\n\napply-to '{text}' unrecognised; should be {known}\n"))
+        })?,
+    };
+    let policy = Policy {
+        vhost,
+        name,
+        pattern: fields.text("pattern")?.unwrap_or_default().to_owned(),
+        apply_to,
+        definition: fields.object("definition")?,
+        priority: fields.integer("priority")?.unwrap_or(0),
+    };
+    let result = match kind {
+        Kind::Users => context.control.put_policy(policy, &caller.principal),
+        Kind::Operators => context.control.put_operator_policy(policy, &caller.principal),
+    };
+    Ok(put(result.map_err(invalid)? == Put::Updated))
+}
+
+/// As RabbitMQ introduces what its checks found.
+fn invalid(refusal: crate::model::refusal::Refusal) -> Failure {
+    match refusal.kind {
+        crate::model::refusal::RefusalKind::Invalid => Failure::bad(format!("Validation failed\n\n{refusal}\n")),
+        _ => refusal.into(),
+    }
+}
+
+pub async fn list(State(context): State<ManagementContext>, caller: Caller, query: Query) -> Answer {
+    list_of(Kind::Users, &context, &caller, &query)
+}
+
+pub async fn of_space(
+    State(context): State<ManagementContext>,
+    caller: Caller,
+    Path(space): Path<String>,
+    query: Query,
+) -> Answer {
+    list_in(Kind::Users, &context, &caller, &space, &query)
+}
+
+pub async fn one(
+    State(context): State<ManagementContext>,
+    caller: Caller,
+    Path((space, name)): Path<(String, String)>,
+) -> Answer {
+    caller.enter(&context, &space)?;
+    Ok(json(Kind::Users.find(&context, &space, &name)?))
+}
+
+pub async fn declare(
+    State(context): State<ManagementContext>,
+    caller: Caller,
+    Path(at): Path<(String, String)>,
+    fields: Fields,
+) -> Answer {
+    declared(Kind::Users, &context, &caller, at, &fields)
+}
+
+pub async fn delete(
+    State(context): State<ManagementContext>,
+    caller: Caller,
+    Path((space, name)): Path<(String, String)>,
+) -> Answer {
+    caller.must_make_policies()?;
+    caller.enter(&context, &space)?;
+    Kind::Users.find(&context, &space, &name)?;
+    context.control.delete_policy(&space, &name, &caller.principal)?;
+    Ok(done())
+}
+
+pub async fn operator_list(State(context): State<ManagementContext>, caller: Caller, query: Query) -> Answer {
+    list_of(Kind::Operators, &context, &caller, &query)
+}
+
+pub async fn operator_of_space(
+    State(context): State<ManagementContext>,
+    caller: Caller,
+    Path(space): Path<String>,
+    query: Query,
+) -> Answer {
+    list_in(Kind::Operators, &context, &caller, &space, &query)
+}
+
+pub async fn operator_one(
+    State(context): State<ManagementContext>,
+    caller: Caller,
+    Path((space, name)): Path<(String, String)>,
+) -> Answer {
+    caller.enter(&context, &space)?;
+    Ok(json(Kind::Operators.find(&context, &space, &name)?))
+}
+
+pub async fn operator_declare(
+    State(context): State<ManagementContext>,
+    caller: Caller,
+    Path(at): Path<(String, String)>,
+    fields: Fields,
+) -> Answer {
+    declared(Kind::Operators, &context, &caller, at, &fields)
+}
+
+pub async fn operator_delete(
+    State(context): State<ManagementContext>,
+    caller: Caller,
+    Path((space, name)): Path<(String, String)>,
+) -> Answer {
+    caller.must_administer()?;
+    caller.enter(&context, &space)?;
+    Kind::Operators.find(&context, &space, &name)?;
+    context.control.delete_operator_policy(&space, &name, &caller.principal)?;
+    Ok(done())
+}
+
+fn parameters_where(context: &ManagementContext, caller: &Caller, takes: impl Fn(&Parameter) -> bool) -> Answer {
+    caller.must_make_policies()?;
+    let seen = context.control.parameters().into_iter().filter(|it| caller.sees(context, &it.vhost) && takes(it));
+    Ok(json(seen.collect::<Vec<_>>()))
+}
+
+pub async fn parameters(State(context): State<ManagementContext>, caller: Caller) -> Answer {
+    parameters_where(&context, &caller, |_| true)
+}
+
+pub async fn parameters_of(State(context): State<ManagementContext>, caller: Caller, Path(component): Path<String>) -> Answer {
+    parameters_where(&context, &caller, |it| it.component == component)
+}
+
+pub async fn parameters_in(
+    State(context): State<ManagementContext>,
+    caller: Caller,
+    Path((component, space)): Path<(String, String)>,
+) -> Answer {
+    caller.enter(&context, &space)?;
+    parameters_where(&context, &caller, |it| it.component == component && it.vhost == space)
+}
+
+/// Component, space and name.
+type At = (String, String, String);
+
+pub async fn parameter(
+    State(context): State<ManagementContext>,
+    caller: Caller,
+    Path((component, space, name)): Path<At>,
+) -> Answer {
+    caller.must_make_policies()?;
+    caller.enter(&context, &space)?;
+    Ok(json(context.control.parameter(&space, &component, &name).ok_or_else(Failure::no_object)?))
+}
+
+pub async fn set_parameter(
+    State(context): State<ManagementContext>,
+    caller: Caller,
+    Path((component, vhost, name)): Path<At>,
+    fields: Fields,
+) -> Answer {
+    caller.must_make_policies()?;
+    super::exchanges::enter_to_write(&context, &caller, &vhost)?;
+    fields.must_have(&["value"])?;
+    let value = fields.get("value").cloned().unwrap_or_default();
+    let put_it = context.control.put_parameter(&Parameter { vhost, component, name, value }, &caller.principal);
+    Ok(put(put_it.map_err(invalid)? == Put::Updated))
+}
+
+pub async fn clear_parameter(
+    State(context): State<ManagementContext>,
+    caller: Caller,
+    Path((component, space, name)): Path<At>,
+) -> Answer {
+    caller.must_make_policies()?;
+    caller.enter(&context, &space)?;
+    context.control.parameter(&space, &component, &name).ok_or_else(Failure::no_object)?;
+    context.control.delete_parameter(&space, &component, &name, &caller.principal)?;
+    Ok(done())
+}
+
+pub async fn global_parameters(State(context): State<ManagementContext>, caller: Caller) -> Answer {
+    caller.must_make_policies()?;
+    Ok(json(context.control.global_parameters()))
+}
+
+pub async fn global_parameter(State(context): State<ManagementContext>, caller: Caller, Path(name): Path<String>) -> Answer {
+    caller.must_make_policies()?;
+    Ok(json(context.control.global_parameter(&name).ok_or_else(Failure::no_object)?))
+}
+
+pub async fn set_global_parameter(
+    State(context): State<ManagementContext>,
+    caller: Caller,
+    Path(name): Path<String>,
+    fields: Fields,
+) -> Answer {
+    caller.must_administer()?;
+    fields.must_have(&["value"])?;
+    let value = fields.get("value").cloned().unwrap_or_default();
+    Ok(put(context.control.put_global_parameter(GlobalParameter { name, value }, &caller.principal)? == Put::Updated))
+}
+
+pub async fn clear_global_parameter(
+    State(context): State<ManagementContext>,
+    caller: Caller,
+    Path(name): Path<String>,
+) -> Answer {
+    caller.must_administer()?;
+    context.control.global_parameter(&name).ok_or_else(Failure::no_object)?;
+    context.control.delete_global_parameter(&name, &caller.principal)?;
+    Ok(done())
+}
