@@ -92,6 +92,9 @@ impl Vhost {
         let segment = segment.freeze();
         let run = Run { segment: &segment, metas: &[meta], extras: &[(0, extra)], first: 0, now };
         let mut effects = Effects::new(now);
+        if self.taps.is_on() {
+            self.tap_call(&run, &resolved.queue, &mut effects);
+        }
         if let Some(seq) = resolved.queue.offer(&run, &mut effects) {
             state.queued(&resolved.queue, seq);
         }

@@ -102,6 +102,7 @@ fn reached(count: impl Fn() -> usize) -> impl Fn(i64) -> Option<u64> {
 impl Vhost {
     /// What holds in it from now on.
     pub fn rule(&self, rules: SpaceRules) {
+        self.taps.set_firehose(rules.space.tracing);
         self.rules.store(Arc::new(rules));
     }
 

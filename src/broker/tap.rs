@@ -5,6 +5,7 @@ use super::firehose::Handed;
 use super::journey::{Journeys, Lost, StepKind};
 use super::link::Link;
 use super::message::Run;
+use super::queue::Queue;
 use super::record::Record;
 use super::routing::Route;
 use super::vhost::Vhost;
@@ -146,6 +147,16 @@ impl Vhost {
             let at_ns = self.shared.epoch_ns + run.now.as_nanos();
             self.taps.journeys.lock().keep_run(run, route, publisher, at_ns);
         }
+    }
+
+    /// A call of the gateway, about to be put into its queue.
+    #[cold]
+    pub(super) fn tap_call(&self, run: &Run<'_>, queue: &Arc<Queue>, effects: &mut Effects) {
+        let gateway: Arc<str> = "reactor.gateway".into();
+        let publisher = Publisher { connection: &gateway, channel: 0, user: &gateway };
+        let (queues, stats) = (std::iter::once(queue.clone()).collect(), Arc::default());
+        let route = Route { queues, stats, key: None, delays: Vec::new(), lasting: false };
+        self.tap_run(run, &route, publisher, effects);
     }
 
     /// A message that no queue took.

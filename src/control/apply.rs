@@ -5,7 +5,7 @@ use super::plan::{Plan, Scope, is_built_in, plan};
 use super::policy_set::PolicySet;
 use crate::kernel::Clock;
 use crate::model::catalog::{Accounts, Catalog, Entry, EntryKey, SpaceRules};
-use crate::model::change::{Change, Thing, Verb};
+use crate::model::change::{Change, EntryChange, Thing, Verb};
 use crate::model::definitions::Definitions;
 use crate::model::emit;
 use crate::model::happening::{Happening, What};
@@ -32,6 +32,8 @@ pub trait TopologyPort: Send + Sync {
     fn rule_space(&self, rules: SpaceRules, policies: Arc<PolicySet>);
     /// What the broker is called from now on.
     fn name_cluster(&self, name: &str);
+    /// Tells whoever listens on the bus that an entry of the catalogue was changed.
+    fn announce(&self, change: &EntryChange, by: &Principal);
 }
 
 /// What control asks of the guard of the doors. Implemented in wiring.
@@ -182,6 +184,13 @@ impl Control {
             self.tell(by, &change.space, change.kind(), change.name(), change.verb.done());
         }
         self.tell_engines(&applied.catalog, untold);
+        if failed.is_none() {
+            let entries = changes.iter().filter_map(|change| match &change.thing {
+                Thing::Entry(entry) => Some(entry),
+                Thing::Exchange(_) | Thing::Queue(_) | Thing::Binding(_) => None,
+            });
+            entries.for_each(|entry| self.ports.topology.announce(entry, by));
+        }
         match failed {
             Some(refusal) => Err(refusal),
             None => Ok(changes),
@@ -333,6 +342,8 @@ mod tests {
         fn name_cluster(&self, name: &str) {
             self.0.lock().expect("no panic").push(format!("Name {name}"));
         }
+
+        fn announce(&self, _: &EntryChange, _: &Principal) {}
     }
 
     impl AccountsPort for Steps {

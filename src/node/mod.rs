@@ -4,6 +4,7 @@
 //! The only place where engines meet (`wiring`). Nothing here is a global: two nodes can run in one process, except that the
 //! observation sink (`model::emit`) belongs to the first.
 
+mod announce;
 mod banner;
 mod build;
 mod busy;

@@ -1,12 +1,13 @@
 //! The ports between engines: small adapters, each from what one engine says to what another understands.
 
+use super::announce;
 use crate::access::Access;
 use crate::broker::view::BindingView;
 use crate::broker::{Actor, Attachment, AttachmentHow, Attachments, Broker, ConnectionId, DefinitionWatch, DeleteRule, Vhost};
 use crate::control;
 use crate::kernel::Clock;
 use crate::model::catalog::{Accounts, SpaceRules};
-use crate::model::change::{Change, Thing, Verb};
+use crate::model::change::{Change, EntryChange, Thing, Verb};
 use crate::model::config::PortName;
 use crate::model::definitions::{Definitions, SpaceDefinitions};
 use crate::model::door::Doors;
@@ -188,6 +189,12 @@ impl control::TopologyPort for BrokerTopology {
 
     fn name_cluster(&self, name: &str) {
         self.0.name_cluster(name);
+    }
+
+    fn announce(&self, change: &EntryChange, by: &Principal) {
+        for (key, headers) in announce::events(change, &by.user) {
+            self.0.announce(key, || headers);
+        }
     }
 }
 
