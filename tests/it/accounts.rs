@@ -37,7 +37,8 @@ async fn publish(channel: &Channel, exchange: &str, key: &str) -> Result<(), Str
     let options = BasicPublishOptions { mandatory: true, ..BasicPublishOptions::default() };
     let said = channel.basic_publish(exchange.into(), key.into(), options, b"x", BasicProperties::default()).await;
     match said.map_err(|error| error.to_string())?.await {
-        Ok(Confirmation::Ack(_)) => Ok(()),
+        Ok(Confirmation::Ack(None)) => Ok(()),
+        Ok(Confirmation::Ack(Some(returned))) => Err(returned.reply_text.to_string()),
         Ok(other) => Err(format!("{other:?}")),
         Err(error) => Err(error.to_string()),
     }
@@ -96,7 +97,9 @@ async fn a_space_is_entered_with_permissions_there_and_a_login_needs_its_passwor
     says(refused("ann", "nowhere").await, "vhost nowhere not found");
     let said = "Login was refused using authentication mechanism PLAIN. For details see the broker logfile.";
     says(refused("bob", "%2f").await, said);
-    assert!(!reactor.stderr().contains("pass"), "passwords are never logged");
+    let url = format!("amqp://ann:hush-hush@127.0.0.1:{}", reactor.port("amqp"));
+    assert!(Connection::connect(&url, ConnectionProperties::default()).await.is_err());
+    assert!(reactor.stderr().contains("login of user 'ann'") && !reactor.stderr().contains("hush"), "passwords are never logged");
 }
 
 #[tokio::test]
@@ -105,11 +108,11 @@ async fn a_deleted_space_closes_its_connections_and_is_gone() {
         Reactor::start("[spaces.staging.queues.work]\n[users.ann]\npassword = 'pass'\n[users.ann.permissions.staging]\n");
     let connection = connect(&reactor, "ann", "staging").await.expect("connected");
     let channel = connection.create_channel().await.expect("a channel");
-    declare(&channel, "work").await.expect("declared again");
+    declare(&channel, "mine").await.expect("declared");
     let url = format!("{}/api/v1/spaces/staging", reactor.api());
     assert_eq!(http().delete(&url).send().await.expect("an answer").status(), 204);
     wait_until("the connection is closed", DEADLINE, async || !connection.status().connected()).await;
-    says(declare(&channel, "work").await, "");
+    says(declare(&channel, "mine").await, "");
     says(connect(&reactor, "ann", "staging").await.map(drop), "vhost staging not found");
     assert_eq!(http().delete(&url).send().await.expect("an answer").status(), 404);
     // Made again, it is empty, and who had permissions has none.
@@ -193,4 +196,31 @@ async fn a_policy_gives_an_exchange_its_alternate_at_once() {
         "definition": {"alternate-exchange": "amq.fanout"}});
     define(&reactor, json!({"policies": [policy]})).await;
     publish(&channel, "amq.direct", "nowhere").await.expect("taken by the alternate");
+}
+
+#[tokio::test]
+async fn a_policy_bounds_queues_that_exist_and_an_operator_lowers_it() {
+    let reactor = Reactor::start(ANN);
+    let channel = channel(&reactor, "ann").await;
+    declare(&channel, "ann.q").await.expect("declared");
+    channel.confirm_select(ConfirmSelectOptions::default()).await.expect("confirms");
+    for _ in 0..5 {
+        publish(&channel, "", "ann.q").await.expect("taken");
+    }
+    let passive = QueueDeclareOptions { passive: true, ..QueueDeclareOptions::default() };
+    let count = async || {
+        let declared = channel.queue_declare("ann.q".into(), passive, FieldTable::default()).await;
+        declared.expect("there").message_count()
+    };
+    assert_eq!(count().await, 5);
+    let policy = json!({"vhost": "/", "name": "short", "pattern": "^(?!amq\\.)", "apply-to": "queues",
+        "definition": {"max-length": 3}});
+    define(&reactor, json!({"policies": [policy]})).await;
+    assert_eq!(count().await, 3);
+    let value = json!({"pattern": "^ann", "apply-to": "classic_queues", "definition": {"max-length": 1}, "priority": 1});
+    let operator = json!({"vhost": "/", "component": "operator_policy", "name": "least", "value": value});
+    define(&reactor, json!({"parameters": [operator]})).await;
+    assert_eq!(count().await, 1);
+    publish(&channel, "", "ann.q").await.expect("taken");
+    assert_eq!(count().await, 1);
 }

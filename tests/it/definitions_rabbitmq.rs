@@ -1,6 +1,6 @@
 //! Definitions move from a real RabbitMQ (Debian's, where it is installed) to reactor and back, unharmed.
 
-use crate::support::{DEADLINE, Reactor, http, wait_until};
+use crate::support::{DEADLINE, Reactor, http, wait_until, wait_until_blocking};
 use serde_json::{Value, json};
 use std::net::TcpListener;
 use std::os::unix::process::CommandExt;
@@ -14,6 +14,7 @@ const START: Duration = Duration::from_secs(120);
 struct RabbitMq {
     child: Child,
     url: String,
+    epmd: u16,
     _directory: tempfile::TempDir,
 }
 
@@ -46,7 +47,7 @@ impl RabbitMq {
             command.env(name, value);
         }
         let child = command.spawn().expect("it starts");
-        let rabbit = RabbitMq { child, url: format!("http://127.0.0.1:{management}/api"), _directory: directory };
+        let rabbit = RabbitMq { child, url: format!("http://127.0.0.1:{management}/api"), epmd, _directory: directory };
         let definitions = format!("{}/definitions", rabbit.url);
         wait_until("RabbitMQ answers", START, async || {
             http().get(&definitions).basic_auth("guest", Some("guest")).send().await.is_ok_and(|answer| answer.status() == 200)
@@ -76,6 +77,11 @@ impl Drop for RabbitMq {
     fn drop(&mut self) {
         let _ = Command::new("kill").args(["-KILL", "--", &format!("-{}", self.child.id())]).status();
         let _ = self.child.wait();
+        // Its port mapper runs on its own, and lets itself be ended once it has noticed that the node is gone.
+        wait_until_blocking("epmd is gone", DEADLINE, || {
+            let said = Command::new("epmd").args(["-port", &self.epmd.to_string(), "-kill"]).output();
+            said.map_or(true, |said| !String::from_utf8_lossy(&[said.stdout, said.stderr].concat()).contains("not allowed"))
+        });
     }
 }
 

@@ -113,6 +113,12 @@ fn from_file(reading: &mut Reading<'_>, values: &mut Values) -> Wanted {
             name => from_top(reading, values, &document, name, item),
         }
     }
+    // To give somebody permissions in a space is to name it.
+    let Definitions { catalog, spaces } = &mut wanted.definitions;
+    let named = catalog.permissions().map(|it| &it.vhost).chain(catalog.topic_permissions().map(|it| &it.vhost));
+    for space in named {
+        spaces.entry(space.as_str().into()).or_default();
+    }
     wanted
 }
 
