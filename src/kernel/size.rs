@@ -44,8 +44,8 @@ pub fn spelled(length: Duration) -> String {
     let tenths = (millis + 50) / 100;
     match tenths {
         _ if millis < 1_000 => format!("{millis} ms"),
-        ..600 => format!("{}.{} s", tenths / 10, tenths % 10),
-        ..36_000 => format!("{} min {:02} s", tenths / 600, tenths / 10 % 60),
+        0..600 => format!("{}.{} s", tenths / 10, tenths % 10),
+        600..36_000 => format!("{} min {:02} s", tenths / 600, tenths / 10 % 60),
         _ => format!("{} h {:02} min", tenths / 36_000, tenths / 600 % 60),
     }
 }
