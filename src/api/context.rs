@@ -2,6 +2,7 @@
 
 use super::live::LiveSockets;
 use super::ui::Ui;
+use super::v1::journeys::Followed;
 use super::view::Sources;
 use crate::access::Access;
 use crate::control::Control;
@@ -26,6 +27,8 @@ pub struct ApiContext {
     pub epoch: Arc<str>,
     pub tasks: Tasks,
     pub live_sockets: LiveSockets,
+    /// Spaces whose messages are followed because somebody asked.
+    pub followed: Followed,
 }
 
 /// Raised once every listener is bound; `/healthz` answers by it.

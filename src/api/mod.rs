@@ -26,3 +26,4 @@ pub use live::LiveSockets;
 pub use openapi::document;
 pub use routes::router;
 pub use ui::Ui;
+pub use v1::journeys::Followed;

@@ -3,7 +3,7 @@
 use super::context::ApiContext;
 use super::openapi::Collector;
 use super::problem::Problem;
-use super::v1::{access, broker, definitions, lists, messages, node, publish, services, snippets, telemetry, topology};
+use super::v1::{access, broker, definitions, journeys, lists, messages, node, publish, services, snippets, telemetry, topology};
 use super::{guard, health, live, openapi};
 use crate::kernel::limit::CONTROL_BODY_BYTES_MAX;
 use axum::Router;
@@ -58,6 +58,7 @@ pub(super) fn api() -> (Router<ApiContext>, Collector) {
         users => __path_users, put_user => __path_put_user, delete_user => __path_delete_user,
         permissions => __path_permissions, put_permission => __path_put_permission, delete_permission => __path_delete_permission,
         space => __path_space);
+    serve!(router, collector, journeys: journeys => __path_journeys, journey => __path_journey);
     serve!(router, collector, messages:
         messages => __path_messages, message => __path_message, delete_message => __path_delete_message,
         move_messages => __path_move_messages, redrive_plan => __path_redrive_plan, redrive => __path_redrive,

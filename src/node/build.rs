@@ -225,6 +225,7 @@ impl Plans<'_> {
             epoch: rng::token::<9>().into(),
             tasks: self.tasks.doors.clone(),
             live_sockets: api::LiveSockets::default(),
+            followed: api::Followed::default(),
         })
     }
 }

@@ -42,12 +42,15 @@ pub async fn queue(
         .filter(|binding| leads_to(binding, DestinationKind::Queue, &name))
         .map(view::binding)
         .collect();
-    let consumers = context.sources.broker.consumers().into_iter();
-    let consumers = consumers.filter(|consumer| *consumer.space == *space && *consumer.queue == *name);
     Ok(Json(QueueDetail {
+        policy: found.policy.policy.clone(),
+        operator_policy: found.policy.operator_policy.clone(),
+        policy_sets: view::policy_sets(&found.policy),
+        fates: view::fates(&found),
+        active_consumer: found.active_consumer.clone(),
         queue: view::queue(found, &context.sources.board.rates()),
         bindings,
-        consumer_list: consumers.map(view::consumer).collect(),
+        consumer_list: vhost.queue_consumers(&name).into_iter().map(view::consumer).collect(),
     }))
 }
 

@@ -3,6 +3,7 @@
 pub mod access;
 pub mod broker;
 pub mod definitions;
+pub mod journeys;
 pub mod lists;
 pub mod messages;
 pub mod node;

@@ -5,6 +5,7 @@ use super::board::{InOut, Rates};
 use super::json;
 use crate::broker::ConnectionId;
 use crate::broker::view as from;
+use crate::model::policy::QueuePolicy;
 use crate::model::topology::DestinationKind;
 use crate::telemetry::view::Tone;
 use serde::Serialize;
@@ -43,6 +44,29 @@ pub struct QueueDetail {
     pub queue: Queue,
     pub bindings: Vec<Binding>,
     pub consumer_list: Vec<Consumer>,
+    /// The policy that rules it.
+    pub policy: Option<Arc<str>>,
+    /// The operator's policy that rules it as well.
+    pub operator_policy: Option<Arc<str>>,
+    /// What the two say of it, by the names policies use.
+    pub policy_sets: Map<String, Value>,
+    pub fates: Fates,
+    /// The consumer that gets everything, where the queue has a single active one.
+    pub active_consumer: Option<Arc<str>>,
+}
+
+/// What became of messages besides being acked, since the queue was declared.
+#[derive(Clone, Copy, Debug, Default, Serialize, ToSchema)]
+pub struct Fates {
+    pub expired: u64,
+    pub purged: u64,
+    pub requeued: u64,
+    pub rejected: u64,
+    /// Dropped from the head of a full queue.
+    pub dropped: u64,
+    /// Refused because the queue was full.
+    pub refused: u64,
+    pub dead_lettered: u64,
 }
 
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -171,6 +195,38 @@ pub fn queue(view: from::QueueView, rates: &Rates) -> Queue {
         tone: rate.tone,
         space: view.space,
         name: view.name,
+    }
+}
+
+/// What policies say of a queue, by the names policies use.
+pub fn policy_sets(policy: &QueuePolicy) -> Map<String, Value> {
+    let numbers = [
+        ("message-ttl", policy.message_ttl_ms),
+        ("expires", policy.expires_ms),
+        ("max-length", policy.max_length),
+        ("max-length-bytes", policy.max_length_bytes),
+        ("delivery-limit", policy.delivery_limit),
+        ("consumer-timeout", policy.consumer_timeout_ms),
+    ];
+    let texts = [
+        ("overflow", policy.overflow.map(|overflow| overflow.as_str())),
+        ("dead-letter-exchange", policy.dead_letter_exchange.as_deref()),
+        ("dead-letter-routing-key", policy.dead_letter_routing_key.as_deref()),
+    ];
+    let numbers = numbers.into_iter().filter_map(|(name, number)| Some((name.to_owned(), Value::from(number?))));
+    numbers.chain(texts.into_iter().filter_map(|(name, text)| Some((name.to_owned(), Value::from(text?))))).collect()
+}
+
+pub fn fates(view: &from::QueueView) -> Fates {
+    let of = &view.fates;
+    Fates {
+        expired: view.counts.expired,
+        purged: view.counts.purged,
+        requeued: view.counts.requeued,
+        rejected: view.counts.rejected,
+        dropped: of.dropped,
+        refused: of.refused,
+        dead_lettered: of.dead_rejected + of.dead_expired + of.dead_maxlen + of.dead_delivery_limit,
     }
 }
 

@@ -85,15 +85,20 @@ pub fn unacked(view: from::UnackedMessage) -> PeekedMessage {
 }
 
 #[derive(Default)]
-struct Header {
-    properties: Map<String, Value>,
-    headers: Map<String, Value>,
+pub(super) struct Header {
+    pub properties: Map<String, Value>,
+    pub headers: Map<String, Value>,
 }
 
 /// A content header as AMQP frames it: class, weight, body size, then properties (AMQP 0-9-1 §4.2.6.1).
 fn header(bytes: &[u8]) -> Header {
     const FIXED: usize = 2 + 2 + 8;
-    let Some(Ok(found)) = bytes.get(FIXED..).map(Properties::check) else { return Header::default() };
+    bytes.get(FIXED..).map(properties).unwrap_or_default()
+}
+
+/// Encoded properties, flags first. What is no properties has none.
+pub(super) fn properties(bytes: &[u8]) -> Header {
+    let Ok(found) = Properties::check(bytes) else { return Header::default() };
     let mut properties = Map::new();
     let texts = [
         ("content_type", found.content_type()),

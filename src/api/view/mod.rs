@@ -6,6 +6,7 @@
 mod board;
 pub mod broker;
 mod console;
+pub mod journeys;
 pub mod json;
 pub mod messages;
 mod node;

@@ -300,6 +300,22 @@ export interface Queue {
 export interface QueueDetail extends Queue {
   bindings: Binding[];
   consumer_list: Consumer[];
+  policy: string | null;
+  operator_policy: string | null;
+  /** What the two say of it, by the names policies use. */
+  policy_sets: Record<string, unknown>;
+  fates: Fates;
+  active_consumer: string | null;
+}
+/** What became of messages besides being acked, since the queue was declared. */
+export interface Fates {
+  expired: number;
+  purged: number;
+  requeued: number;
+  rejected: number;
+  dropped: number;
+  refused: number;
+  dead_lettered: number;
 }
 export interface Binding {
   source: string;
@@ -383,6 +399,42 @@ export interface RedriveOrigin {
 // POST /api/v1/queues/{space}/{name}/purge?first=
 export interface Purged {
   messages: number;
+}
+// ---- GET /api/v1/journeys?space=&text=&exchange=&queue=&before=&limit= ; GET /api/v1/journeys/{space}/{id} ----
+export interface FollowedMessages {
+  messages: FollowedMessage[];
+  kept: number;
+  skipped: number;
+  /** This question began it: what passed before was not followed. */
+  began: boolean;
+}
+export interface FollowedMessage {
+  id: number;
+  exchange: string;
+  routing_key: string;
+  bytes: number;
+  properties: Record<string, unknown>;
+  headers: Record<string, unknown>;
+  body: string;
+  encoding: "utf8" | "base64";
+  truncated: boolean;
+  queues: string[];
+  steps: JourneyStep[];
+  steps_left_out: number;
+  open: number;
+}
+export interface JourneyStep {
+  at_us: Micros;
+  what: string;
+  queue: string | null;
+  connection: string | null;
+  channel: number | null;
+  user: string | null;
+  exchange: string | null;
+  reason: string | null;
+  queues: number | null;
+  redelivered: boolean;
+  no_ack: boolean;
 }
 // POST /api/v1/publish
 export interface Published {

@@ -44,6 +44,9 @@ export function MessagePanel({ message: row, queue, path, close, move, done }: M
       }
       tools={
         <>
+          <Link className="btn sm" to="/queues" search={{ tab: "messages", q: wordFor(message) }}>
+            Follow
+          </Link>
           {trace ? (
             <Link className="btn sm" to="/traces/$traceId" params={{ traceId: trace }}>
               Trace
@@ -60,11 +63,17 @@ export function MessagePanel({ message: row, queue, path, close, move, done }: M
       <SectionHead title="Journey" first />
       <Journey steps={journeyOf(message, queue)} />
       {message.holder ? <Held message={message} /> : null}
-      <Body message={message} />
+      <MessageBody message={message} />
       <SectionHead title="Properties and headers" note={named.length} />
       <Facts rows={named.map(([k, v]) => [k, valueText(v)] as const)} />
     </SidePanel>
   );
+}
+
+/** What finds a message among those followed: its id, its trace, or its key. */
+function wordFor(m: PeekedMessage): string {
+  const id = m.properties.message_id;
+  return typeof id === "string" && id !== "" ? id : (traceOf(m) ?? m.routing_key);
 }
 
 /** A cut body is fetched whole, as long as the message is there. */
@@ -111,7 +120,9 @@ function Held({ message }: { message: PeekedMessage }) {
 
 const VIEW_NAMES: Record<BodyView, string> = { json: "JSON", text: "Text", hex: "Hex" };
 
-function Body({ message }: { message: PeekedMessage }) {
+type Bodied = Pick<PeekedMessage, "body" | "encoding" | "bytes" | "truncated" | "properties">;
+
+export function MessageBody({ message }: { message: Bodied }) {
   const views = bodyViews(message);
   const [chosen, setChosen] = useState<BodyView | null>(null);
   const view = chosen && views.includes(chosen) ? chosen : (views[0] as BodyView);

@@ -1,6 +1,8 @@
 // Who consumes a queue, what is bound to it, and what it is set to.
 
-import type { Binding, QueueDetail } from "../../api/types";
+import { Link } from "@tanstack/react-router";
+import type { ReactNode } from "react";
+import type { Binding, Fates, QueueDetail } from "../../api/types";
 import { Flow, type FlowEnd } from "../../parts/Flow";
 import { count, plural } from "../../parts/format";
 import { ServiceName } from "../../parts/marks";
@@ -86,6 +88,47 @@ function Bindings({ queue }: { queue: QueueDetail }) {
   );
 }
 
+const FATES: readonly (readonly [keyof Fates, string])[] = [
+  ["requeued", "returned"],
+  ["rejected", "rejected"],
+  ["expired", "expired"],
+  ["dead_lettered", "dead-lettered"],
+  ["dropped", "dropped as the oldest of a full queue"],
+  ["refused", "refused because it was full"],
+  ["purged", "purged"],
+];
+
+/** What rules the queue, and what of it its policies say. */
+function policyRows(queue: QueueDetail): (readonly [string, ReactNode])[] {
+  const names = [queue.policy, queue.operator_policy && `${queue.operator_policy} (operator's)`].filter(Boolean);
+  const sets = Object.entries(queue.policy_sets);
+  return [
+    [
+      "Policy",
+      names.length === 0 ? (
+        <span key="p" className="meta">
+          none matches
+        </span>
+      ) : (
+        <Link key="p" to="/queues" search={{ tab: "policies", ...(queue.policy ? { policy: queue.policy } : {}) }}>
+          {names.join(", ")}
+        </Link>
+      ),
+    ],
+    ...sets.map(([name, value]) => {
+      const argument = `x-${name}`;
+      const words = argumentWords(argument, value, { arguments: { ...queue.arguments, [argument]: value } });
+      return [
+        name,
+        <span key={name}>
+          <span className="mono">{valueText(value)}</span>
+          <span className="meta"> by policy{words ? `: ${words}` : ""}</span>
+        </span>,
+      ] as const;
+    }),
+  ];
+}
+
 function Settings({ queue }: { queue: QueueDetail }) {
   const kind = String(queue.arguments["x-queue-type"] ?? "classic");
   const traits = [
@@ -116,7 +159,18 @@ function Settings({ queue }: { queue: QueueDetail }) {
               </span>,
             ] as const;
           }),
+          ...policyRows(queue),
           ["Holds", `${plural(queue.ready, "ready message")}, ${count(queue.unacked)} unacked`],
+          [
+            "Since declared",
+            FATES.filter(([name]) => queue.fates[name] > 0)
+              .map(([name, words]) => `${count(queue.fates[name])} ${words}`)
+              .join(", ") || (
+              <span key="f" className="meta">
+                nothing returned, rejected, expired or dropped
+              </span>
+            ),
+          ],
         ]}
       />
     </div>

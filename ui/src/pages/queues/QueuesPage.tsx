@@ -13,6 +13,7 @@ import { ConnectionsTable } from "./ConnectionsTable";
 import { ConsumersTable } from "./ConsumersTable";
 import { DeclareDialog } from "./DeclareDialog";
 import { ExchangesTable } from "./ExchangesTable";
+import { JourneysTable } from "./JourneysTable";
 import { PoliciesTable } from "./PoliciesTable";
 import { QueuesTable } from "./QueuesTable";
 import type { QueuesSearch } from "./search";
@@ -27,6 +28,7 @@ const TABS = [
   ["connections", "Connections"],
   ["channels", "Channels"],
   ["consumers", "Consumers"],
+  ["messages", "Messages"],
   ["policies", "Policies"],
 ] as const;
 /** What can be made on a tab. */
@@ -70,14 +72,20 @@ export function QueuesPage() {
           value={tab}
           options={TABS}
           onChange={(v) =>
-            change({ tab: v === "queues" ? undefined : v, sort: undefined, q: undefined, cols: undefined })
+            change({
+              tab: v === "queues" ? undefined : v,
+              sort: undefined,
+              q: undefined,
+              cols: undefined,
+              message: undefined,
+            })
           }
         />
         <QueryField
           plain
           value={search.q ?? ""}
           onChange={(text, replace) => change({ q: text || undefined }, replace)}
-          placeholder={`Filter ${tab}`}
+          placeholder={tab === "messages" ? "Find by id, header, key or body" : `Filter ${tab}`}
           maxWidth={420}
         />
       </div>
@@ -86,6 +94,7 @@ export function QueuesPage() {
       {tab === "connections" ? <ConnectionsTable {...own} /> : null}
       {tab === "channels" ? <ChannelsTable {...own} /> : null}
       {tab === "consumers" ? <ConsumersTable {...own} /> : null}
+      {tab === "messages" ? <JourneysTable {...own} /> : null}
       {tab === "policies" ? <PoliciesTable {...own} /> : null}
       {search.make === "queue" || search.make === "exchange" ? (
         <DeclareDialog what={search.make} space={space} close={() => change({ make: undefined }, true)} />

@@ -1,6 +1,6 @@
 import { amount, oneOf, text } from "../../query/search";
 
-export const QUEUES_TABS = ["exchanges", "connections", "channels", "consumers", "policies"] as const;
+export const QUEUES_TABS = ["exchanges", "connections", "channels", "consumers", "messages", "policies"] as const;
 export interface QueuesSearch {
   tab?: (typeof QUEUES_TABS)[number] | undefined;
   q?: string | undefined;
@@ -10,6 +10,8 @@ export interface QueuesSearch {
   make?: "queue" | "exchange" | "policy" | undefined;
   /** The opened policy. */
   policy?: string | undefined;
+  /** The opened message among those followed. */
+  message?: number | undefined;
 }
 export const readQueuesSearch = (raw: Record<string, unknown>): QueuesSearch => ({
   tab: oneOf(raw.tab, QUEUES_TABS),
@@ -18,6 +20,7 @@ export const readQueuesSearch = (raw: Record<string, unknown>): QueuesSearch => 
   cols: text(raw.cols),
   make: oneOf(raw.make, ["queue", "exchange", "policy"]),
   policy: text(raw.policy),
+  message: amount(raw.message),
 });
 
 export const QUEUE_ACTIONS = ["publish", "move", "redrive", "purge", "delete"] as const;

@@ -105,11 +105,18 @@ function InstanceLink({ span }: { span: SpanRow }) {
 }
 
 const QUEUE = "messaging.destination.name";
+const MESSAGE = "messaging.message.id";
 
 /** A value; a queue by its name is a link. */
 function Value({ name, value }: { name: string; value: unknown }): ReactNode {
   const space = useSpace();
   const text = typeof value === "string" ? value : JSON.stringify(value);
+  if (name === MESSAGE)
+    return (
+      <Link className="link" to="/queues" search={{ tab: "messages", q: text }}>
+        {text}
+      </Link>
+    );
   if (
     name === "messaging.rabbitmq.queue" ||
     (name === QUEUE && typeof value === "string" && !value.startsWith("reactor."))
