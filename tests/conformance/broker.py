@@ -74,7 +74,7 @@ def start_reactor(folder: Path) -> Broker:
     binary = Path(os.environ.get("REACTOR_BIN", ROOT / "target/release/reactor"))
     ports = dict(zip(DOORS, free_ports(len(DOORS))))
     environment = {name: value for name, value in os.environ.items() if not name.startswith("REACTOR_")}
-    for door in ("HTTP", "HTTPS", "INGRESS", "CONTROL", "BUS", "OTLP_GRPC", "OTLP_HTTP"):
+    for door in ("HTTP", "HTTPS", "INGRESS", "CONTROL", "BUS", "OTLP_GRPC", "OTLP_HTTP", "PROMETHEUS"):
         environment[f"REACTOR_PORTS_{door}"] = "0"
     for door, port in ports.items():
         environment[f"REACTOR_PORTS_{door.upper()}"] = str(port)
