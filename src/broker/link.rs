@@ -367,7 +367,7 @@ impl Link {
     }
 
     fn fail(&self, failed: Failed) {
-        self.outbox().failing.get_or_insert_default().push(failed);
+        self.outbox().failing.push(failed);
         self.failing.store(true, Ordering::Release);
         self.signal();
     }
@@ -377,7 +377,7 @@ impl Link {
         if !self.failing.swap(false, Ordering::AcqRel) {
             return Vec::new();
         }
-        self.outbox().failing.take().map(|failing| *failing).unwrap_or_default()
+        std::mem::take(&mut self.outbox().failing)
     }
 
     pub fn count_in(&self, bytes: usize) {

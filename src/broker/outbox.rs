@@ -27,7 +27,7 @@ pub(super) struct Outbox {
     /// Deliveries are settled in the order they were made (contract §8).
     pub settles_in_order: bool,
     /// Channels that must be closed, which their own task has not learnt yet.
-    pub failing: Option<Box<Vec<Failed>>>,
+    pub failing: Vec<Failed>,
 }
 
 impl Outbox {
@@ -40,7 +40,7 @@ impl Outbox {
             channels: ByChannel::default(),
             stalled: Vec::new(),
             settles_in_order: true,
-            failing: None,
+            failing: Vec::new(),
         }
     }
 }
