@@ -7,7 +7,10 @@ use crate::broker::deadlines::Timed;
 use crate::broker::effects::Effects;
 use crate::broker::message::Run;
 use crate::broker::shared::Shared;
+use crate::broker::tap::INTERNAL_USER;
 use crate::kernel::Instant;
+use crate::model::change::{Thing, Verb};
+use crate::model::identity::{Permissions, Principal};
 use crate::model::policy::{Overflow, QueuePolicy};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -164,6 +167,11 @@ impl Timed for Queue {
         };
         if let Some(vhost) = unused {
             vhost.end_queue(&self, true, &mut effects);
+            if self.state().deleted {
+                // A durable one is gone from what should exist, too.
+                let nobody = Principal::new(INTERNAL_USER, Permissions::All);
+                vhost.tell_change(Verb::Delete, Thing::Queue(self.spec.clone()), &nobody);
+            }
         }
         effects.run(shared);
     }

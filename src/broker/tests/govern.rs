@@ -117,3 +117,17 @@ fn what_clients_define_is_told_if_it_lasts() {
                  queue lasting deleted by guest";
     assert_eq!(told, lines);
 }
+
+#[test]
+fn a_lasting_queue_that_expires_is_told_too() {
+    let world = World::new();
+    let told = Arc::new(Told::default());
+    world.broker.watch(told.clone());
+    let mut peer = world.connect();
+    let arguments = super::world::arguments_of([("x-expires", crate::model::table::Field::I32(50))]);
+    let spec = QueueSpec { name: "brief".into(), durable: true, exclusive: false, auto_delete: false, arguments };
+    peer.declare_as(spec).expect("declared");
+    world.wait(50);
+    let told = told.0.lock().expect("no panic").join("\n");
+    assert_eq!(told, "queue brief created by guest\nqueue brief deleted by rmq-internal");
+}
