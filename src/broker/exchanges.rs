@@ -99,7 +99,9 @@ impl Vhost {
                 return Err(Refused::Precondition(text));
             }
             let created = topology.bind(&spec.source, &to, &spec.routing_key, &spec.arguments);
-            if let Target::Queue(queue) = &to {
+            if let Target::Queue(queue) = &to
+                && names_services(&spec.source)
+            {
                 queue.set_services(services_of(&topology, queue));
             }
             created
@@ -136,7 +138,9 @@ impl Vhost {
     pub(super) fn removed(&self, removed: &Removed, reason: &str, user: &str) {
         self.changed();
         for (source, binding) in &removed.bindings {
-            if let Target::Queue(queue) = &binding.to {
+            if let Target::Queue(queue) = &binding.to
+                && names_services(source)
+            {
                 queue.set_services(services_of(&self.topology(), queue));
             }
             self.attach_anew(source, &binding.to, reason);
@@ -175,7 +179,7 @@ impl Vhost {
 
     fn attach_anew(&self, exchange: &str, to: &Target, reason: &str) {
         if let Target::Queue(queue) = to
-            && (exchange == CALL_EXCHANGE || exchange == EVENT_EXCHANGE)
+            && names_services(exchange)
         {
             self.reattach_consumers_of(queue, reason);
         }
@@ -242,6 +246,11 @@ fn must_be_equivalent(current: &ExchangeSpec, received: &ExchangeSpec, space: &s
     must_equal("auto_delete", &thing, received.auto_delete, current.auto_delete)?;
     must_equal("internal", &thing, received.internal, current.internal)?;
     must_equal_argument(ALTERNATE, &thing, received.arguments.get(ALTERNATE), current.arguments.get(ALTERNATE))
+}
+
+/// Whether what is bound to it makes a queue a service's.
+fn names_services(exchange: &str) -> bool {
+    exchange == CALL_EXCHANGE || exchange == EVENT_EXCHANGE
 }
 
 /// The services whose calls or events a queue takes (contract §1): for calls the key's first word, for events the first dotted

@@ -70,8 +70,8 @@ impl Target {
 pub(super) struct Topology {
     pub exchanges: HashMap<Arc<str>, Exchange>,
     pub queues: HashMap<Arc<str>, Arc<Queue>>,
-    /// By destination: the exchanges that lead there, with the binding's id.
-    bound_to: HashMap<Place, Vec<(Arc<str>, u64)>>,
+    /// By destination and the binding's id: the exchanges that lead there.
+    bound_to: HashMap<Place, BTreeMap<u64, Arc<str>>>,
     next_binding: u64,
     binding_count: usize,
     /// Of the default exchange.
@@ -178,7 +178,7 @@ impl Topology {
         exchange.routes.insert(key, arguments, Bound { id, to: to.clone() });
         let binding = Binding { to: to.clone(), key: identity.1.clone(), arguments: arguments.clone() };
         exchange.bindings.insert(id, binding);
-        self.bound_to.entry(identity.0.clone()).or_default().push((exchange.name.clone(), id));
+        self.bound_to.entry(identity.0.clone()).or_default().insert(id, exchange.name.clone());
         exchange.by_identity.insert(identity, id);
         true
     }
@@ -210,7 +210,7 @@ impl Topology {
         self.binding_count -= 1;
         let place = binding.to.place();
         if let Some(list) = self.bound_to.get_mut(&place) {
-            list.retain(|(_, bound)| *bound != id);
+            list.remove(&id);
             if list.is_empty() {
                 self.bound_to.remove(&place);
             }
@@ -221,7 +221,7 @@ impl Topology {
     /// Drops every binding that leads to `place`; returns the exchanges that should go with them.
     fn drop_bindings_to(&mut self, place: &Place, removed: &mut Removed) -> Vec<Arc<str>> {
         let bound = self.bound_to.remove(place).unwrap_or_default();
-        bound.into_iter().filter(|(source, id)| self.drop_binding(source, *id, removed)).map(|(source, _)| source).collect()
+        bound.into_iter().filter(|(id, source)| self.drop_binding(source, *id, removed)).map(|(_, source)| source).collect()
     }
 
     /// Takes an exchange out, and all that go with it: deleting one unbinds those that led to it. A list, since chains may be long.
@@ -259,8 +259,8 @@ impl Topology {
 
     /// Bindings of one queue: exchange and binding.
     pub fn bindings_of<'a>(&'a self, queue: &Arc<str>) -> impl Iterator<Item = (&'a Exchange, &'a Binding)> {
-        let list = self.bound_to.get(&(DestinationKind::Queue, queue.clone())).map(Vec::as_slice).unwrap_or_default();
-        list.iter().filter_map(|(exchange, id)| {
+        let bound = self.bound_to.get(&(DestinationKind::Queue, queue.clone()));
+        bound.into_iter().flatten().filter_map(|(id, exchange)| {
             let exchange = self.exchanges.get(exchange)?;
             Some((exchange, exchange.bindings.get(id)?))
         })
