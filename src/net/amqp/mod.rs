@@ -46,8 +46,10 @@ pub struct AmqpContext {
 pub struct Sessions {
     offered: SessionConfig,
     /// Under the name it was made for: without and with SASL EXTERNAL.
-    made: Mutex<Option<(Arc<str>, [Arc<SessionConfig>; 2])>>,
+    made: Mutex<Option<Made>>,
 }
+
+type Made = (Arc<str>, [Arc<SessionConfig>; 2]);
 
 impl Sessions {
     pub fn new(offered: SessionConfig) -> Self {
@@ -56,7 +58,7 @@ impl Sessions {
 
     fn config(&self, cluster_name: Arc<str>, external: bool) -> Arc<SessionConfig> {
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-        if !made.as_ref().is_some_and(|(name, _)| *name == cluster_name) {
+        if made.as_ref().is_none_or(|(name, _)| *name != cluster_name) {
             let config = |external| {
                 let cluster_name = cluster_name.to_string();
                 Arc::new(SessionConfig { cluster_name, external, ..self.offered.clone() })
