@@ -131,7 +131,6 @@ async fn definitions_go_out_and_come_in_again() {
         ("/api/vhosts/shop", json!({})),
         ("/api/users/ann", json!({ "password": "secret", "tags": "management" })),
         ("/api/permissions/shop/ann", json!({ "configure": ".*", "write": ".*", "read": ".*" })),
-        ("/api/permissions/shop/guest", json!({ "configure": ".*", "write": ".*", "read": ".*" })),
         ("/api/queues/shop/work", json!({})),
         ("/api/exchanges/shop/prices", json!({ "type": "topic" })),
         ("/api/policies/shop/short", json!({ "pattern": "^w", "definition": { "max-length": 5 } })),

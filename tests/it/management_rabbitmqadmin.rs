@@ -35,7 +35,6 @@ fn the_classic_rabbitmqadmin_does_all_it_can() {
         &["declare", "vhost", "name=shop"][..],
         &["declare", "user", "name=ann", "password=secret", "tags=administrator"],
         &["declare", "permission", "vhost=shop", "user=ann", "configure=.*", "write=.*", "read=.*"],
-        &["declare", "permission", "vhost=shop", "user=guest", "configure=.*", "write=.*", "read=.*"],
         &["-V", "shop", "declare", "queue", "name=inner"],
         &["declare", "queue", "name=work", "durable=false"],
         &["declare", "queue", "name=safe", "queue_type=quorum"],

@@ -9,6 +9,8 @@ use super::vhosts::{find as find_space, limit_value};
 use crate::control::{Put, UserWish};
 use crate::model::account::{Permission, TopicPermission, User, UserLimits};
 use axum::extract::{Path, State};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -47,9 +49,20 @@ pub async fn declare(
     if !fields.0.contains_key("tags") && !fields.0.contains_key("administrator") {
         return Err(Failure::bad("tags_not_present"));
     }
+    let mut fields = fields;
+    name_algorithm(&mut fields);
     let wish: UserWish =
         serde_json::from_value(Value::Object(fields.0)).map_err(|wrong| Failure::bad(format!("user {name}: {wrong}")))?;
     Ok(put(context.control.put_user(&name, wish, &caller.principal)? == Put::Updated))
+}
+
+/// A hash as long as SHA-512's is one, also when the request does not say so.
+fn name_algorithm(fields: &mut Fields) {
+    const SALTED_SHA512_BYTES: usize = 4 + 64;
+    let hash = fields.get("password_hash").and_then(Value::as_str).and_then(|text| STANDARD.decode(text).ok());
+    if hash.is_some_and(|hash| hash.len() == SALTED_SHA512_BYTES) && fields.get("hashing_algorithm").is_none() {
+        fields.0.insert("hashing_algorithm".to_owned(), "rabbit_password_hashing_sha512".into());
+    }
 }
 
 pub async fn delete(State(context): State<ManagementContext>, caller: Caller, Path(name): Path<String>) -> Answer {
