@@ -150,10 +150,7 @@ impl Plans<'_> {
         };
         let ready = api::Ready::default();
         let control = self.control_router(&access, &definitions, &sources, &ready, ui);
-        let samples = Arc::new(Samples::new(clock.clone(), self.config.storage.directory().cloned()));
-        let of_rabbit = ManagementContext::new(&sources, access.clone(), definitions.clone(), samples.clone(), self.facts());
-        let (management, prometheus) = (management::router(of_rabbit.clone()), management::prometheus_router(of_rabbit));
-        let otlp = otlp::router(telemetry);
+        let of_rabbit = self.of_rabbit(&sources, &access, &definitions);
         Ok(Engines {
             access,
             sources,
@@ -163,10 +160,10 @@ impl Plans<'_> {
             definitions,
             amqp,
             control,
-            management,
-            prometheus,
-            samples,
-            otlp,
+            management: management::router(of_rabbit.clone()),
+            samples: of_rabbit.samples.clone(),
+            prometheus: management::prometheus_router(of_rabbit),
+            otlp: otlp::router(telemetry),
             ready,
             tls_http,
             tls_amqp,
@@ -189,6 +186,12 @@ impl Plans<'_> {
             doors: Arc::new(InstanceDoors { access: access.clone(), doors: self.doors.clone() }),
         };
         Ok(Supervisor::new(config, registry.clone(), self.clock.clone(), self.drains.bus.clone()))
+    }
+
+    /// What the management API and the metrics stand on.
+    fn of_rabbit(&self, sources: &Sources, access: &Arc<Access>, definitions: &Arc<Control>) -> ManagementContext {
+        let samples = Arc::new(Samples::new(self.clock.clone(), self.config.storage.directory().cloned()));
+        ManagementContext::new(sources, access.clone(), definitions.clone(), samples, self.facts())
     }
 
     /// What the management API says of this process.

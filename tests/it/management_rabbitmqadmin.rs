@@ -36,7 +36,7 @@ fn the_classic_rabbitmqadmin_does_all_it_can() {
         &["declare", "user", "name=ann", "password=secret", "tags=administrator"],
         &["declare", "permission", "vhost=shop", "user=ann", "configure=.*", "write=.*", "read=.*"],
         &["-V", "shop", "declare", "queue", "name=inner"],
-        &["declare", "queue", "name=work", "durable=false"],
+        &["declare", "queue", "name=work", "durable=true"],
         &["declare", "queue", "name=safe", "queue_type=quorum"],
         &["declare", "exchange", "name=prices", "type=topic"],
         &["declare", "binding", "source=prices", "destination=work", "routing_key=eu.#"],

@@ -89,16 +89,7 @@ impl Queue {
             }
         }
         waited.finish(backlog, now);
-        backlog.counts.redelivered += redelivered;
-        lane.consumed.redeliver += redelivered;
-        backlog.counts.delivered += u64::from(given);
-        match *no_ack {
-            true => {
-                backlog.counts.delivered_no_ack += u64::from(given);
-                lane.consumed.deliver_no_ack += u64::from(given);
-            }
-            false => lane.consumed.deliver += u64::from(given),
-        }
+        count_given(backlog, lane, *no_ack, (given.into(), redelivered));
         effects.memory -= freed as i64;
         effects.delivered += u64::from(given);
         link.set_waiting(frames.len());
@@ -262,6 +253,22 @@ fn with_delivery_count(record: Record<'_>, returns: u32) -> Vec<u8> {
     };
     headers.extend_from_slice(&table::encoded(&Table::new().with(NAME, Field::I64(returns.into()))));
     PropertyList { headers: RawTable::check(&headers).ok(), ..list }.to_bytes()
+}
+
+/// Books deliveries to one consumer, and how many of them were not the first.
+// HOT
+#[inline]
+fn count_given(backlog: &mut Backlog, lane: &mut Lane, no_ack: bool, (given, redelivered): (u64, u64)) {
+    backlog.counts.redelivered += redelivered;
+    lane.consumed.redeliver += redelivered;
+    backlog.counts.delivered += given;
+    match no_ack {
+        true => {
+            backlog.counts.delivered_no_ack += given;
+            lane.consumed.deliver_no_ack += given;
+        }
+        false => lane.consumed.deliver += given,
+    }
 }
 
 /// Whether a call's header fits the frames of the consumer it would go to; a header cannot be split. If not, its caller learns why.
