@@ -5,7 +5,7 @@
 
 use super::board::{Board, Standing};
 use super::console::{Console, LineKind};
-use super::core::{Core, Effect, Event, Input, Next, Readiness, Rules, State};
+use super::core::{Core, Effect, Event, Input, Next, Rules, State};
 use super::env::{self, Doors, Identity};
 use super::guard::Report;
 use super::output::Output;
@@ -588,16 +588,10 @@ async fn sleep_until(due: Option<Instant>, now: Instant) {
 }
 
 fn rules(spec: &ServiceSpec) -> Rules {
-    let readiness = match (&spec.ready.probe, spec.port) {
-        (Probe::Implied, Port::Off) => Readiness::Lives,
-        (Probe::Implied, Port::Offered) => Readiness::LivesAndMayAnswer,
-        (Probe::Implied, Port::Auto | Port::Fixed(_)) => Readiness::Answers,
-        (Probe::Tcp { .. } | Probe::Http { .. } | Probe::Attached, _) => Readiness::Answers,
-    };
     Rules {
         restart: spec.restart,
         grace: spec.grace,
-        readiness,
+        readiness: probe::readiness(spec),
         probe_interval: spec.ready.interval,
         ready_within: spec.ready.within,
     }

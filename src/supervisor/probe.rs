@@ -1,7 +1,9 @@
 //! Asks an instance whether it answers: one TCP connection, or one `GET`. IPv4 loopback first, then IPv6, since some runtimes
 //! listen on `localhost` as `::1` only.
 
+use super::core::Readiness;
 use crate::kernel::dial;
+use crate::model::service_spec::{Port, Probe, ServiceSpec};
 use bytes::Bytes;
 use http_body_util::Empty;
 use hyper::header::{HOST, USER_AGENT};
@@ -22,6 +24,16 @@ impl Target {
         match self {
             Target::Tcp { port } | Target::Http { port, .. } => *port,
         }
+    }
+}
+
+/// What a probe means for being ready.
+pub fn readiness(spec: &ServiceSpec) -> Readiness {
+    match (&spec.ready.probe, spec.port) {
+        (Probe::Implied, Port::Off) => Readiness::Lives,
+        (Probe::Implied, Port::Offered) => Readiness::LivesAndMayAnswer,
+        (Probe::Implied, Port::Auto | Port::Fixed(_)) => Readiness::Answers,
+        (Probe::Tcp { .. } | Probe::Http { .. } | Probe::Attached, _) => Readiness::Answers,
     }
 }
 
