@@ -28,7 +28,7 @@ async fn a_queue_lives_its_whole_life_over_rest() {
     assert_eq!(ask(&reactor, "PUT", "/queues/%2F/work", json!({"arguments": {"team": "sales"}})).await.0, 201);
     assert_eq!(ask(&reactor, "PUT", "/queues/%2F/work", json!({"arguments": {"team": "sales"}})).await.0, 204);
     assert_eq!(ask(&reactor, "PUT", "/queues/%2F/work", json!({"durable": false})).await.0, 409);
-    let later = ask(&reactor, "PUT", "/queues/%2F/later", json!({"arguments": {"x-max-length": 100}})).await;
+    let later = ask(&reactor, "PUT", "/queues/%2F/later", json!({"arguments": {"x-queue-type": "stream"}})).await;
     assert_eq!(later.0, 501, "what is not there yet says so: {}", later.1);
     assert_eq!(ask(&reactor, "PUT", "/queues/%2F/amq.mine", json!({})).await.0, 403);
     assert_eq!(ask(&reactor, "PUT", "/queues/nowhere/work", json!({})).await.0, 404);
@@ -105,7 +105,8 @@ async fn definitions_move_from_one_reactor_to_another() {
     assert_eq!(status, 200, "{plan}");
     let kinds: Vec<&str> =
         plan["changes"].as_array().expect("changes").iter().filter_map(|change| change["kind"].as_str()).collect();
-    assert_eq!(kinds, ["exchange", "queue", "binding"]);
+    // The user is of both, under another salt.
+    assert_eq!(kinds, ["user", "exchange", "queue", "binding"]);
     assert_eq!(get(&other, "/queues").await, json!([]), "a plan has no effect");
     assert_eq!(ask(&other, "POST", "/definitions/apply", exported.clone()).await.0, 200);
     assert_eq!(get(&other, "/definitions").await, exported);

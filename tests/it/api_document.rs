@@ -21,6 +21,8 @@ async fn busy() -> (Reactor, lapin::Connection) {
     let channel = connection.create_channel().await.expect("a channel");
     let options = QueueDeclareOptions { durable: true, ..QueueDeclareOptions::default() };
     channel.queue_declare("worker.orders".into(), options, FieldTable::default()).await.expect("a queue");
+    // Asked for once, so that the message is followed.
+    reqwest::get(format!("{}/api/v1/journeys", reactor.api())).await.expect("answers");
     let publish =
         channel.basic_publish("".into(), "worker.orders".into(), BasicPublishOptions::default(), b"one", Default::default());
     publish.await.expect("published");
@@ -52,6 +54,10 @@ async fn path_values(reactor: &Reactor) -> BTreeMap<&'static str, String> {
 
 fn filled(path: &str, values: &BTreeMap<&str, String>) -> String {
     let mut filled = path.to_owned();
+    if path.contains("/messages/{id}") || path.contains("/journeys/") {
+        // The first of its queue, and of its space.
+        filled = filled.replace("{id}", "0");
+    }
     for (name, value) in values {
         filled = filled.replace(&format!("{{{name}}}"), value);
     }
