@@ -2,12 +2,14 @@
 
 use crate::kernel::Drain;
 use crate::kernel::limit::{HTTP_HEADER_BYTES_MAX, HTTP_HEADERS_MAX};
-use axum::Router;
 use axum::extract::ConnectInfo;
+use axum::{BoxError, Router};
+use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tower::ServiceExt;
@@ -37,17 +39,16 @@ where
         request.extensions_mut().insert(ConnectInfo(peer));
         router.clone().oneshot(request)
     });
-    let builder = builder(speaks, header_limit);
-    let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
-    tokio::pin!(connection);
-    let ended = tokio::select! {
-        ended = connection.as_mut() => ended,
-        () = drain.begun() => {
-            connection.as_mut().graceful_shutdown();
-            tokio::select! {
-                ended = connection.as_mut() => ended,
-                () = drain.is_cut() => Ok(()),
-            }
+    let io = TokioIo::new(stream);
+    let ended = match speaks {
+        Speaks::Http1 => {
+            let connection = http1_only(header_limit).serve_connection(io, service).with_upgrades();
+            until_drained(connection, drain, |connection| connection.graceful_shutdown()).await
+        }
+        Speaks::Both => {
+            let builder = either(header_limit);
+            let connection = builder.serve_connection_with_upgrades(io, service);
+            until_drained(connection, drain, |connection| connection.graceful_shutdown()).await
         }
     };
     if let Err(error) = ended {
@@ -55,7 +56,38 @@ where
     }
 }
 
-fn builder(speaks: Speaks, header_limit: Duration) -> auto::Builder<TokioExecutor> {
+/// `finish` asks the connection to end after what is in flight.
+async fn until_drained<C, E>(connection: C, drain: Drain, finish: impl FnOnce(Pin<&mut C>)) -> Result<(), BoxError>
+where
+    C: Future<Output = Result<(), E>>,
+    E: Into<BoxError>,
+{
+    tokio::pin!(connection);
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        () = drain.begun() => {
+            finish(connection.as_mut());
+            tokio::select! {
+                ended = connection.as_mut() => ended,
+                () = drain.is_cut() => Ok(()),
+            }
+        }
+    };
+    ended.map_err(Into::into)
+}
+
+fn http1_only(header_limit: Duration) -> http1::Builder {
+    let mut builder = http1::Builder::new();
+    builder
+        .timer(TokioTimer::new())
+        .header_read_timeout(header_limit)
+        .max_buf_size(HTTP_HEADER_BYTES_MAX)
+        .max_headers(HTTP_HEADERS_MAX);
+    builder
+}
+
+/// `auto::Builder::http1_only` is no way to have HTTP/1 alone: with upgrades it does not count.
+fn either(header_limit: Duration) -> auto::Builder<TokioExecutor> {
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder
         .http1()
@@ -64,8 +96,5 @@ fn builder(speaks: Speaks, header_limit: Duration) -> auto::Builder<TokioExecuto
         .max_buf_size(HTTP_HEADER_BYTES_MAX)
         .max_headers(HTTP_HEADERS_MAX);
     builder.http2().timer(TokioTimer::new()).keep_alive_interval(PING_EVERY).max_header_list_size(HTTP_HEADER_BYTES_MAX as u32);
-    match speaks {
-        Speaks::Http1 => builder.http1_only(),
-        Speaks::Both => builder,
-    }
+    builder
 }
