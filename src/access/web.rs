@@ -1,6 +1,6 @@
 //! Web requests to the control port: Host against DNS rebinding, Origin against foreign sites, the token against other machines.
 
-use super::login::{ADMINISTRATOR, Access, Login};
+use super::login::{ADMINISTRATOR, Access, GUEST, Login};
 use super::peer::is_loopback_host;
 use crate::model::config::AccessMode;
 use crate::model::identity::{Permissions, Principal};
@@ -65,10 +65,10 @@ impl Access {
             return Ok(operator());
         }
         if let Some((user, password)) = request.login {
-            let login = Login { mechanism: "Basic", user, password, peer: request.peer };
-            return match self.login(login) {
-                Ok(principal) if principal.has_tag(ADMINISTRATOR) => Ok(principal.with(Permissions::All)),
-                Ok(_) | Err(_) => Err(WebRefusal::NoLogin),
+            let principal = self.login_by_web(user, password, request.peer, request.host)?;
+            return match principal.has_tag(ADMINISTRATOR) {
+                true => Ok(principal.with(Permissions::All)),
+                false => Err(WebRefusal::NoLogin),
             };
         }
         if self.mode() == AccessMode::Required || !self.is_trusted(request.peer) {
@@ -85,9 +85,16 @@ impl Access {
         is_foreign(request)
     }
 
-    /// Whether a `Host` names this machine; in dev mode secrets that everybody knows are good under such names only.
-    pub fn is_own_host(&self, host: &str) -> bool {
-        self.mode() == AccessMode::Required || is_loopback_host(host)
+    /// A login by `Authorization: Basic`. What everybody knows (guest/guest) is good under this machine's own names only: a page whose
+    /// host name was rebound to this machine knows it too.
+    pub fn login_by_web(&self, user: &str, password: &str, peer: IpAddr, host: Option<&str>) -> Result<Principal, WebRefusal> {
+        let login = Login { mechanism: "Basic", user, password, peer };
+        let principal = self.login(login).map_err(|_| WebRefusal::NoLogin)?;
+        let everybody_knows = user == GUEST && password == GUEST && self.mode() == AccessMode::Dev;
+        match everybody_knows && !host.is_some_and(is_loopback_host) {
+            true => Err(WebRefusal::ForeignHost),
+            false => Ok(principal),
+        }
     }
 
     /// Whether a caller of another port could open the dashboard without a token, and so may read what exists.
@@ -171,6 +178,16 @@ mod tests {
         let request = WebRequest { host: Some("evil.example:15000"), ..local() };
         assert_eq!(refusal(AccessMode::Dev, request), Some(WebRefusal::ForeignHost));
         assert_eq!(refusal(AccessMode::Dev, WebRequest { host: None, ..local() }), Some(WebRefusal::ForeignHost));
+    }
+
+    #[test]
+    fn a_rebound_host_is_not_opened_by_the_password_everybody_knows() {
+        let login = Some(("guest", "guest"));
+        let foreign =
+            WebRequest { host: Some("evil.example:15000"), origin: Some("http://evil.example:15000"), login, ..local() };
+        assert_eq!(refusal(AccessMode::Dev, foreign), Some(WebRefusal::ForeignHost));
+        assert_eq!(refusal(AccessMode::Dev, WebRequest { host: None, origin: None, ..foreign }), Some(WebRefusal::ForeignHost));
+        assert_eq!(refusal(AccessMode::Dev, WebRequest { login, ..local() }), None);
     }
 
     #[test]

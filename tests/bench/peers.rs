@@ -31,7 +31,7 @@ impl Peer {
         let (amqp, http) = (free_port(), free_port());
         let mut command = Command::new(binary);
         command.args(["up", "--ephemeral"]).current_dir(&folder).stdout(Stdio::null()).stderr(Stdio::null());
-        for name in ["HTTP", "HTTPS", "CONTROL", "BUS", "AMQPS", "OTLP_GRPC", "OTLP_HTTP"] {
+        for name in ["HTTP", "HTTPS", "CONTROL", "BUS", "AMQPS", "OTLP_GRPC", "OTLP_HTTP", "MANAGEMENT", "PROMETHEUS"] {
             command.env(format!("REACTOR_PORTS_{name}"), "0");
         }
         command.env("REACTOR_PORTS_AMQP", amqp.to_string()).env("REACTOR_PORTS_INGRESS", http.to_string());

@@ -11,7 +11,7 @@ import { chromium } from "playwright-core";
 export const root = resolve(import.meta.dirname, "../..");
 const binary = process.env.REACTOR_BIN ?? join(root, "target/release/reactor");
 const pictures = process.env.E2E_PICTURES;
-const PORTS = ["HTTP", "HTTPS", "INGRESS", "CONTROL", "BUS", "AMQP", "AMQPS", "OTLP_GRPC", "OTLP_HTTP"];
+const PORTS = ["HTTP", "HTTPS", "INGRESS", "CONTROL", "BUS", "AMQP", "AMQPS", "OTLP_GRPC", "OTLP_HTTP", "MANAGEMENT", "PROMETHEUS"];
 
 /** Resolves with the first truthy answer of `condition`, asked again until `deadline_ms` have passed. */
 export async function waitUntil(what, condition, deadline_ms = 20_000) {

@@ -7,7 +7,7 @@
 
 use super::answer::{Failure, harden};
 use super::context::ManagementContext;
-use crate::access::{Login, WebRefusal, WebRequest};
+use crate::access::{WebRefusal, WebRequest};
 use crate::model::identity::{Permissions, Principal};
 use axum::extract::{ConnectInfo, FromRequestParts, Request, State};
 use axum::middleware::Next;
@@ -20,7 +20,6 @@ use std::sync::Arc;
 
 const REALM: &str = "Basic realm=\"RabbitMQ Management\"";
 /// RabbitMQ's default user, whose password is its name.
-const GUEST: &str = "guest";
 /// Tags that open this API; each next one may more.
 const TAGS: [&str; 4] = ["management", "policymaker", "monitoring", "administrator"];
 
@@ -69,16 +68,17 @@ fn admit(context: &ManagementContext, request: &Request) -> Result<Caller, Box<R
     let Some((user, password)) = basic(headers) else {
         return Err(Box::new(login_wanted(StatusCode::UNAUTHORIZED.into_response())));
     };
-    let login = Login { mechanism: "Basic", user: &user, password: &password, peer: peer.ip() };
-    let Ok(principal) = context.access.login(login) else {
-        return Err(Box::new(login_wanted(
-            Failure::new(StatusCode::UNAUTHORIZED, "not_authorized", "Login failed").into_response(),
-        )));
+    let principal = match context.access.login_by_web(&user, &password, peer.ip(), web.host) {
+        Ok(principal) => principal,
+        Err(WebRefusal::ForeignHost) => {
+            let failure = Failure::new(StatusCode::FORBIDDEN, "forbidden", WebRefusal::ForeignHost.what());
+            return Err(Box::new(failure.into_response()));
+        }
+        Err(_) => {
+            let failure = Failure::new(StatusCode::UNAUTHORIZED, "not_authorized", "Login failed");
+            return Err(Box::new(login_wanted(failure.into_response())));
+        }
     };
-    let everybody_knows = user == GUEST && password == GUEST;
-    if everybody_knows && !web.host.is_some_and(|host| context.access.is_own_host(host)) {
-        return Err(Box::new(Failure::new(StatusCode::FORBIDDEN, "forbidden", WebRefusal::ForeignHost.what()).into_response()));
-    }
     let caller = Caller { principal };
     match caller.has_any(&TAGS) {
         true => Ok(caller),

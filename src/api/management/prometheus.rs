@@ -8,7 +8,6 @@ mod families;
 mod text;
 
 use super::context::ManagementContext;
-use crate::access::Login;
 use axum::Router;
 use axum::extract::{ConnectInfo, Request, State};
 use axum::middleware::Next;
@@ -57,8 +56,8 @@ fn may_read(context: &ManagementContext, request: &Request) -> bool {
     let decoded = base64::engine::general_purpose::STANDARD.decode(value.trim()).unwrap_or_default();
     let pair = std::str::from_utf8(&decoded).ok().and_then(|text| text.split_once(':'));
     pair.is_some_and(|(user, password)| {
-        let login = Login { mechanism: "Basic", user, password, peer: peer.ip() };
-        context.access.login(login).is_ok_and(|principal| principal.has_tag("monitoring") || principal.has_tag("administrator"))
+        let login = context.access.login_by_web(user, password, peer.ip(), field(header::HOST));
+        login.is_ok_and(|principal| principal.has_tag("monitoring") || principal.has_tag("administrator"))
     })
 }
 

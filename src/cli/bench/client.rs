@@ -255,7 +255,10 @@ pub fn product(to: &Target) -> anyhow::Result<String> {
     let start = client.expect(ConnectionStart::ID)?;
     let Ok(Method::ConnectionStart(start)) = Method::decode(&start) else { bail!("a broken connection.start") };
     let text = |name: &str| start.server_properties.get(name).and_then(|field| field.as_str()).unwrap_or_default().to_owned();
-    Ok(format!("{} {}", text("product"), text("version")).trim().to_owned())
+    // reactor introduces itself as the RabbitMQ it stands in for; its own name is the platform's.
+    let platform = text("platform");
+    let product = format!("{} {}", text("product"), text("version")).trim().to_owned();
+    Ok(if platform.starts_with("reactor ") { platform } else { product })
 }
 
 fn closed(payload: &[u8]) -> anyhow::Error {
