@@ -9,9 +9,12 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Upper bounds of the latency buckets, in milliseconds; one more bucket holds what is slower.
-pub const LATENCY_BOUNDS_MS: [f64; 20] =
-    [0.1, 0.2, 0.3, 0.5, 0.75, 1.0, 2.0, 3.0, 5.0, 7.5, 10.0, 20.0, 30.0, 50.0, 100.0, 250.0, 500.0, 1_000.0, 5_000.0, 30_000.0];
+/// Upper bounds of the latency buckets, in milliseconds; one more bucket holds what is slower. Up to ten seconds none but the first is wider than
+/// half of its bound, so that a percentile read from them is near the truth.
+pub const LATENCY_BOUNDS_MS: [f64; 31] = [
+    0.1, 0.2, 0.3, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0, 7.5, 10.0, 15.0, 20.0, 30.0, 50.0, 75.0, 100.0, 150.0, 200.0, 300.0,
+    500.0, 750.0, 1_000.0, 1_500.0, 2_000.0, 3_000.0, 5_000.0, 7_500.0, 10_000.0, 30_000.0,
+];
 
 pub const LATENCY_BUCKET_COUNT: usize = LATENCY_BOUNDS_MS.len() + 1;
 
