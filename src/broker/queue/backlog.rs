@@ -406,7 +406,7 @@ impl Backlog {
         None
     }
 
-    /// Gives up the oldest messages until no more are ready than may be.
+    /// Gives up the oldest messages until no more are ready than may be; none of a queue that refuses what is too much.
     pub fn keep_to_length(&mut self, effects: &mut Effects) {
         while self.ready_count > 0 && self.rules.as_ref().is_some_and(|rules| rules.is_over(self.ready_count)) {
             self.bury_head(Reason::MaxLen, effects);

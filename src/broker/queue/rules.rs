@@ -64,10 +64,12 @@ impl Rules {
         self.settings.kind == QueueKind::Quorum
     }
 
-    /// More is ready than may be.
+    /// More is ready than may be, and the head must make room for it. A queue that refuses what is too much keeps what it took: more
+    /// than its limit may be ready once deliveries come back.
     pub fn is_over(&self, ready_count: u64) -> bool {
-        self.settings.max_length.is_some_and(|max| ready_count > max)
-            || self.settings.max_length_bytes.is_some_and(|max| self.body_bytes > max)
+        !self.settings.refuses()
+            && (self.settings.max_length.is_some_and(|max| ready_count > max)
+                || self.settings.max_length_bytes.is_some_and(|max| self.body_bytes > max))
     }
 
     /// A message becomes a dead letter, if the queue has somewhere for it to go.

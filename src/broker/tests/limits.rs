@@ -274,3 +274,21 @@ fn a_view_says_when_a_queue_was_last_touched_and_what_its_head_says() {
     assert_eq!(view.head_timestamp, Some(1_600_000_000));
     assert_eq!(view.idle_since_ns, world.clock.unix_nanos_at(Instant::from_nanos(5_000_000)));
 }
+
+#[test]
+fn what_comes_back_to_a_full_queue_that_refuses_stays_beside_what_it_took_meanwhile() {
+    let world = World::new();
+    for overflow in ["reject-publish", "reject-publish-dlx"] {
+        let mut peer = world.connect();
+        peer.declare_with(overflow, [("x-max-length", Field::I32(1)), ("x-overflow", Field::text(overflow))]);
+        publish_all(&mut peer, overflow, &["A"]);
+        assert!(peer.get(overflow).is_some());
+        publish_all(&mut peer, overflow, &["B"]);
+        peer.begin().close_channel(1);
+        peer.flush().expect("flushed");
+        peer.client.open_channel(1);
+        assert_eq!((world.view(overflow).ready, world.view(overflow).fates.dropped), (2, 0), "{overflow}");
+        publish_all(&mut peer, overflow, &["C"]);
+        assert_eq!(peer.drain(overflow), "A* B", "{overflow}");
+    }
+}
