@@ -7,8 +7,10 @@
 use super::super::refused::Refused;
 use super::{Bound, Found, Looked, Target};
 use crate::model::table::{Field, Table};
+use crate::model::topology::DestinationKind;
 use crate::wire::amqp::{RawField, RawTable, table};
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 #[derive(Debug)]
 pub(in crate::broker) struct Ring {
@@ -98,12 +100,12 @@ impl Ring {
         self.number();
     }
 
+    /// One pass: exchanges have up to as many bindings as a space.
     fn number(&mut self) {
         let mut until = 0;
-        for at in 0..self.places.len() {
-            let (before, rest) = self.places.split_at_mut(at);
-            let place = &mut rest[0];
-            if !before.iter().any(|other| same_target(&other.bound.to, &place.bound.to)) {
+        let mut known = HashSet::with_capacity(self.places.len());
+        for place in &mut self.places {
+            if known.insert(name_of(&place.bound.to)) {
                 until += place.weight;
             }
             place.until = until;
@@ -144,11 +146,11 @@ fn header<'a>(headers: RawTable<'a>, name: &str) -> Cow<'a, [u8]> {
     }
 }
 
-fn same_target(a: &Target, b: &Target) -> bool {
-    match (a, b) {
-        (Target::Queue(a), Target::Queue(b)) => a.name == b.name,
-        (Target::Exchange(a), Target::Exchange(b)) => a == b,
-        (Target::Queue(_), Target::Exchange(_)) | (Target::Exchange(_), Target::Queue(_)) => false,
+/// A queue and an exchange may share a name.
+fn name_of(target: &Target) -> (DestinationKind, &str) {
+    match target {
+        Target::Queue(queue) => (DestinationKind::Queue, &queue.name),
+        Target::Exchange(name) => (DestinationKind::Exchange, name),
     }
 }
 
@@ -226,6 +228,20 @@ mod tests {
         routes.remove("1000", 2);
         routes.remove("1", 1);
         assert_eq!(names(&routes, "k", Properties::NONE), "");
+    }
+
+    #[test]
+    fn an_exchange_of_a_queues_name_has_places_of_its_own() {
+        let (to_queue, to_exchange) = (|name| Target::Queue(queue(name)), |name: &str| Target::Exchange(name.into()));
+        let to = [to_queue("a"), to_exchange("a"), to_queue("a"), to_exchange("a"), to_queue("b")];
+        let mut ring = Ring::new(&Table::new());
+        for (id, to) in to.into_iter().enumerate() {
+            ring.insert("2", Bound { id: id as u64, to });
+        }
+        let until = |ring: &Ring| ring.places.iter().map(|place| place.until).collect::<Vec<_>>();
+        assert_eq!(until(&ring), [2, 4, 4, 4, 6]);
+        ring.remove(0);
+        assert_eq!(until(&ring), [2, 4, 4, 6]);
     }
 
     #[test]
