@@ -38,14 +38,23 @@ pub(super) struct Effects {
     rare: Option<Box<Rare>>,
 }
 
+/// A message that a full queue refused.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Overflowed {
+    /// As the batch counts its messages.
+    pub at: u32,
+    /// It is a dead letter of that queue now.
+    pub buried: bool,
+}
+
 #[derive(Default)]
 struct Rare {
     /// In the order of their deaths.
     dead: Vec<Dead>,
     /// Queues to be looked at, with the time asked for before and the time asked for now.
     due: Vec<(Arc<Queue>, Option<Instant>, Instant)>,
-    /// Messages of the batch that a full queue refused, as the batch counts them.
-    refused: Vec<u32>,
+    /// Messages of the batch that a full queue refused.
+    refused: Vec<Overflowed>,
 }
 
 /// What a call must know.
@@ -128,15 +137,15 @@ impl Effects {
         self.rare().due.push((queue, instead_of, at));
     }
 
-    /// A full queue refused message `at` of the batch.
-    pub fn refuse(&mut self, at: u32) {
-        self.rare().refused.push(at);
+    /// A full queue refused a message of the batch.
+    pub fn refuse(&mut self, overflowed: Overflowed) {
+        self.rare().refused.push(overflowed);
     }
 
     /// What was refused since the last time.
     // HOT
     #[inline]
-    pub fn take_refused(&mut self) -> Vec<u32> {
+    pub fn take_refused(&mut self) -> Vec<Overflowed> {
         match &mut self.rare {
             None => Vec::new(),
             Some(rare) => std::mem::take(&mut rare.refused),

@@ -7,7 +7,7 @@
 //! consumers of this very queue.
 
 use super::client::chosen;
-use super::effects::Effects;
+use super::effects::{Effects, Overflowed};
 use super::message::{Meta, Run};
 use super::queue::{Queue, Seen, Taken};
 use super::record::{self, SEGMENT_BYTES};
@@ -61,7 +61,8 @@ impl Which {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Moved {
     pub moved: u64,
-    /// Named, or counted on, but not moved: gone meanwhile, calls, or dead letters without a way back.
+    /// Named, or counted on, but not moved: gone meanwhile, calls, dead letters without a way back, or refused by a full queue (which
+    /// may have made a dead letter of them).
     pub left: u64,
     /// Their ids in the queue they are in now, first and last of each stretch, in order; to move them back.
     pub placed: Vec<(Arc<str>, u64, u64)>,
@@ -299,8 +300,8 @@ struct Letter {
     taken: Taken,
 }
 
-/// Puts letters into their queues in order, as many at once as share a queue and fit a segment. If a queue was deleted a moment
-/// ago, its letters go to the back of the queue they came from.
+/// Puts letters into their queues in order, as many at once as share a queue and fit a segment. What a full queue refuses goes to
+/// the back of the queue it came from, unless it is a dead letter now; so does all if the queue was deleted a moment ago.
 fn put(source: &Arc<Queue>, letters: Vec<Letter>, moved: &mut Moved, effects: &mut Effects) {
     let mut letters = letters.into_iter().peekable();
     while let Some(first) = letters.next() {
@@ -312,27 +313,45 @@ fn put(source: &Arc<Queue>, letters: Vec<Letter>, moved: &mut Moved, effects: &m
         {
             batch.add(next);
         }
-        let count = batch.metas.len() as u64;
-        let placed = batch.offer(&to, effects);
+        let Batch { segment, metas, extras } = batch;
+        let segment = segment.freeze();
+        let run = Run { segment: &segment, metas: &metas, extras: &extras, first: 0, now: effects.now };
+        let placed = to.offer(&run, effects);
         let refused = effects.take_refused();
-        let count = count - if placed.is_some() { refused.len() as u64 } else { 0 };
-        match placed {
-            Some(seq) => {
-                moved.moved += count;
-                // A full queue refuses what has no room: it goes back.
-                for at in refused {
-                    moved.left += 1;
-                    batch.offer_one(at as usize, source, effects);
-                }
-                match moved.placed.last_mut().filter(|(name, _, last)| *name == to.name && last + 1 == seq) {
-                    Some((_, _, last)) => *last += count,
-                    None => moved.placed.push((to.name.clone(), seq, seq + count - 1)),
-                }
+        let count = metas.len() as u64;
+        if placed.is_none() && refused.is_empty() {
+            moved.left += count;
+            source.take_again(&run, effects);
+            continue;
+        }
+        moved.moved += count - refused.len() as u64;
+        moved.left += refused.len() as u64;
+        for overflowed in refused.iter().filter(|overflowed| !overflowed.buried) {
+            source.take_again(&run.one(overflowed.at as usize), effects);
+        }
+        if let Some(seq) = placed {
+            moved.place(&to.name, seq, metas.len() as u32, &refused);
+        }
+    }
+}
+
+impl Moved {
+    /// Notes where the messages of a run are that were not refused; the first of them is at `seq`.
+    fn place(&mut self, queue: &Arc<str>, mut seq: u64, count: u32, refused: &[Overflowed]) {
+        let mut refused = refused.iter().peekable();
+        let mut begun = false;
+        for at in 0..count {
+            if let Some(overflowed) = refused.next_if(|overflowed| overflowed.at == at) {
+                // A dead letter had a place, too.
+                seq += u64::from(begun && overflowed.buried);
+                continue;
             }
-            None => {
-                moved.left += count;
-                batch.offer(source, effects);
+            begun = true;
+            match self.placed.last_mut().filter(|(name, _, last)| name == queue && last + 1 == seq) {
+                Some((_, _, last)) => *last = seq,
+                None => self.placed.push((queue.clone(), seq, seq)),
             }
+            seq += 1;
         }
     }
 }
@@ -358,17 +377,6 @@ impl Batch {
             self.extras.push((self.metas.len() as u32, extra));
         }
         self.metas.push(Meta { at: at as u32, len: (self.segment.len() - at) as u32, key_len, extra: has_extra });
-    }
-
-    fn offer_one(&self, at: usize, to: &Arc<Queue>, effects: &mut Effects) {
-        let segment = bytes::Bytes::copy_from_slice(&self.segment);
-        let run = Run { segment: &segment, metas: &self.metas, extras: &self.extras, first: 0, now: effects.now };
-        to.offer(&run.one(at), effects);
-    }
-
-    fn offer(&self, to: &Arc<Queue>, effects: &mut Effects) -> Option<u64> {
-        let segment = bytes::Bytes::copy_from_slice(&self.segment);
-        to.offer(&Run { segment: &segment, metas: &self.metas, extras: &self.extras, first: 0, now: effects.now }, effects)
     }
 }
 

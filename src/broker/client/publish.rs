@@ -365,8 +365,8 @@ fn offer(route: &Route, run: &Run<'_>, effects: &mut crate::broker::effects::Eff
 /// Which messages of the run just offered were refused, told by channel and number.
 #[cold]
 fn note_refused(tickets: &[(u32, u16, u64)], refused: &mut Vec<(u16, u64)>, effects: &mut crate::broker::effects::Effects) {
-    for at in effects.take_refused() {
-        if let Ok(found) = tickets.binary_search_by_key(&at, |(at, ..)| *at) {
+    for overflowed in effects.take_refused() {
+        if let Ok(found) = tickets.binary_search_by_key(&overflowed.at, |(at, ..)| *at) {
             let (_, channel, number) = tickets[found];
             // Several of its queues may have refused it.
             if !refused.contains(&(channel, number)) {

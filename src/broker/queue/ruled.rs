@@ -4,7 +4,7 @@ use super::backlog::Fresh;
 use super::rules::{Declared, Rules};
 use super::{Queue, State};
 use crate::broker::deadlines::Timed;
-use crate::broker::effects::Effects;
+use crate::broker::effects::{Effects, Overflowed};
 use crate::broker::message::Run;
 use crate::broker::shared::Shared;
 use crate::broker::tap::INTERNAL_USER;
@@ -69,6 +69,16 @@ impl Queue {
         }
     }
 
+    /// Takes back what was taken out of it, to its end; whether it is full does not matter. Nothing if it was deleted meanwhile.
+    pub fn take_again(self: &Arc<Self>, run: &Run<'_>, effects: &mut Effects) {
+        let mut state = self.state();
+        if !state.deleted {
+            state.touched = run.now;
+            self.take_in_ruled(&mut state, run, effects);
+            self.settle_down(&mut state, effects);
+        }
+    }
+
     /// As [`Queue::offer`], by the rules. The position is that of the first message that was not refused.
     #[cold]
     pub(super) fn offer_ruled(self: &Arc<Self>, state: &mut State, run: &Run<'_>, effects: &mut Effects) -> Option<u64> {
@@ -76,10 +86,15 @@ impl Queue {
             true => self.offer_one_by_one(state, run, effects),
             false => Some(self.take_in_ruled(state, run, effects)),
         };
+        self.settle_down(state, effects);
+        first
+    }
+
+    /// Gives up what may not stay of what came.
+    fn settle_down(self: &Arc<Self>, state: &mut State, effects: &mut Effects) {
         state.backlog.expire(effects);
         state.backlog.keep_to_length(effects);
         self.look_ahead(state, effects);
-        first
     }
 
     /// Not all of a run has room: each message takes what room consumers have made by then, or is refused.
@@ -92,10 +107,11 @@ impl Queue {
                 first.get_or_insert(seq);
                 continue;
             }
-            effects.refuse(one.first);
             let Some(rules) = &mut state.backlog.rules else { continue };
             rules.fates.refused += 1;
-            if rules.settings.overflow == Some(Overflow::RejectPublishDlx) && rules.letters.is_some() {
+            let buried = rules.settings.overflow == Some(Overflow::RejectPublishDlx) && rules.letters.is_some();
+            effects.refuse(Overflowed { at: one.first, buried });
+            if buried {
                 state.backlog.bury_refused(&one, effects);
             }
         }

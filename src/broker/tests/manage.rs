@@ -245,3 +245,42 @@ fn another_connections_exclusive_queue_and_a_missing_one_are_refused_with_their_
     let many = desk.vhost.move_messages("q", "q", &Which::These(vec![(0, u64::MAX)]), desk.actor());
     assert!(matches!(many, Err(Refused::TooLarge(_))));
 }
+
+/// Takes one message at most.
+fn narrow(overflow: &str) -> Table {
+    Table::new().with("x-max-length", Field::I32(1)).with("x-overflow", Field::text(overflow))
+}
+
+#[test]
+fn what_a_full_queue_made_a_dead_letter_of_does_not_go_back() {
+    let mut desk = Desk::new(&["from", "dead"]);
+    let letters = narrow("reject-publish-dlx");
+    let letters = letters.with("x-dead-letter-exchange", Field::text("")).with("x-dead-letter-routing-key", Field::text("dead"));
+    desk.peer.try_declare("full", letters).expect("declared");
+    desk.fill("from", ["a", "b", "c"]);
+    let moved = desk.go("from", "full", Which::First(3));
+    assert_eq!((moved.moved, moved.left, moved.placed), (1, 2, vec![("full".into(), 0, 0)]));
+    assert_eq!((desk.ready("full"), desk.ready("from"), desk.ready("dead")), ("0:a".into(), String::new(), "0:b 1:c".into()));
+    desk.fill("from", ["d"]);
+    assert_eq!(desk.go("from", "full", Which::First(1)), Moved { left: 1, ..Moved::default() });
+    assert_eq!((desk.ready("from"), desk.ready("dead")), (String::new(), "0:b 1:c 2:d".into()));
+}
+
+#[test]
+fn what_a_full_queue_refuses_goes_back_even_where_that_is_full_and_refuses_too() {
+    let mut desk = Desk::new(&["to"]);
+    desk.peer.try_declare("from", narrow("reject-publish")).expect("declared");
+    desk.peer.try_declare("full", narrow("reject-publish")).expect("declared");
+    desk.fill("full", ["x"]);
+    desk.fill("from", ["a"]);
+    assert!(desk.peer.get("from").is_some());
+    desk.fill("from", ["b"]);
+    desk.peer.settle(1, false, Verdict::Requeue).expect("known");
+    assert_eq!(desk.ready("from"), "0:a 1:b");
+    for back in ["1:b 2:a", "2:a 3:b"] {
+        assert_eq!(desk.go("from", "full", Which::First(1)), Moved { left: 1, ..Moved::default() });
+        assert_eq!((desk.ready("from"), desk.ready("full")), (back.into(), "0:x".into()));
+    }
+    assert_eq!(desk.go("from", "to", Which::First(9)).moved, 2);
+    assert_eq!((desk.ready("from"), desk.ready("to")), (String::new(), "0:a 1:b".into()));
+}
