@@ -24,8 +24,10 @@ pub const JOURNEY_BYTES_MAX: usize = 32 * 1024 * 1024;
 pub const JOURNEYS_PER_SECOND: u32 = 1_000;
 /// Of each body so much is kept, in bytes.
 pub const JOURNEY_BODY_BYTES: usize = 2 * 1024;
-/// Steps kept of one message; the others are counted.
+/// Steps kept of one message, and queues it was routed to; the others are counted.
 pub const STEPS_MAX: usize = 64;
+/// What a message takes at most beside its bytes. Names are shared with what bears them.
+const KEPT_BYTES: usize = size_of::<Journey>() + STEPS_MAX * (size_of::<Step>() + size_of::<Arc<str>>()) + 4 * size_of::<u64>();
 
 /// One message and what happened to it.
 #[derive(Clone, Debug)]
@@ -39,11 +41,11 @@ pub struct Journey {
     pub body_len: u64,
     /// Cut at [`JOURNEY_BODY_BYTES`].
     pub body: Bytes,
-    /// Queues it was routed to.
+    /// Queues it was routed to, the first [`STEPS_MAX`]; its copies in the others are not followed.
     pub queues: Vec<Arc<str>>,
     pub steps: Vec<Step>,
     pub steps_left_out: u32,
-    /// Copies that are still in a queue or unacked.
+    /// Followed copies that are still in a queue or unacked.
     pub open: u32,
 }
 
@@ -227,7 +229,7 @@ impl Ring {
     /// Keeps the messages of a run that was just put into its queues.
     pub fn keep_run(&mut self, run: &Run<'_>, route: &Route, from: Publisher<'_>, at_ns: u64) {
         let bodies: HashMap<usize, &Bytes> = run.extras().filter_map(|(at, extra)| Some((at, extra.body.as_ref()?))).collect();
-        let queues: Vec<Arc<str>> = route.queues.iter().map(|queue| queue.name.clone()).collect();
+        let queues: Vec<Arc<str>> = route.queues.iter().take(STEPS_MAX).map(|queue| queue.name.clone()).collect();
         for (at, meta) in run.metas.iter().enumerate() {
             let bytes = &run.segment[meta.at as usize..(meta.at + meta.len) as usize];
             let record = Record::new(bytes, meta.key_len);
@@ -237,8 +239,9 @@ impl Ring {
             let body = bodies.get(&at).map_or(record.inline_body(), |body| body);
             let kept = self.keep(record.exchange(), record.routing_key(), record.properties(), body);
             kept.add(at_ns, from.step());
-            kept.add(at_ns, StepKind::Routed { queues: queues.len() });
+            kept.add(at_ns, StepKind::Routed { queues: route.queues.len() });
             queues.iter().for_each(|queue| kept.add(at_ns, StepKind::Queued { queue: queue.clone() }));
+            kept.steps_left_out += (route.queues.len() - queues.len()) as u32;
             kept.queues.clone_from(&queues);
             kept.open = queues.len() as u32;
             let id = kept.id;
@@ -367,9 +370,9 @@ impl Journey {
         }
     }
 
-    /// About what it takes to keep it, its steps included.
+    /// What it takes at most to keep it, its steps included; it does not change as they come.
     fn weight(&self) -> usize {
-        512 + self.exchange.len() + self.routing_key.len() + self.properties.len() + self.body.len()
+        KEPT_BYTES + self.exchange.len() + self.routing_key.len() + self.properties.len() + self.body.len()
     }
 }
 

@@ -3,7 +3,7 @@
 use super::exchange_spec;
 use super::world::{Peer, Said, World};
 use crate::broker::client::Verdict;
-use crate::broker::journey::{JOURNEYS_PER_SECOND, Journey, Search};
+use crate::broker::journey::{JOURNEY_BYTES_MAX, JOURNEYS_PER_SECOND, Journey, STEPS_MAX, Search, Step};
 use crate::model::table::{Field, Table};
 use crate::model::topology::{ExchangeKind, ExchangeSpec};
 use crate::wire::amqp::{Properties, PropertyList, RawTable, table};
@@ -171,6 +171,46 @@ fn a_dead_letter_is_told_of_its_message_and_followed_as_a_new_one() {
     let found = vhost.search_journeys(Search { text: Some("1"), limit: 10, ..Search::default() });
     let told: Vec<String> = found.journeys.iter().map(steps).collect();
     assert_eq!(told, ["published routed queued", "published routed queued delivered rejected dead-lettered"]);
+}
+
+#[test]
+fn a_message_to_many_queues_is_followed_in_the_first_of_them() {
+    let world = World::new();
+    let mut peer = world.connect();
+    peer.exchange("x", ExchangeKind::Fanout);
+    for queue in (0..STEPS_MAX + 6).map(|at| format!("q{at}")) {
+        peer.declare(&queue);
+        peer.bind(&queue, "x", "").expect("bound");
+    }
+    let vhost = space(&world);
+    let _watch = vhost.watch_journeys();
+    peer.publish("x", "", "m");
+    let found = vhost.search_journeys(Search { limit: 10, ..Search::default() });
+    let kept = &found.journeys[0];
+    assert_eq!((kept.queues.len(), kept.open as usize, kept.steps.len()), (STEPS_MAX, STEPS_MAX, STEPS_MAX));
+    assert_eq!(kept.steps_left_out, 8, "published and routed are steps, too");
+}
+
+#[test]
+fn what_is_kept_of_messages_followed_stays_within_its_bytes() {
+    let world = World::new();
+    let mut peer = world.connect();
+    peer.declare("q");
+    let vhost = space(&world);
+    let _watch = vhost.watch_journeys();
+    let each = size_of::<Journey>() + STEPS_MAX * size_of::<Step>();
+    let most = JOURNEY_BYTES_MAX / each;
+    for at in 0..most {
+        if at % JOURNEYS_PER_SECOND as usize == 0 {
+            peer.flush().expect("flushed");
+            world.clock.advance(Duration::from_secs(1));
+        }
+        peer.say("", "q", b"x");
+    }
+    peer.flush().expect("flushed");
+    let found = vhost.search_journeys(Search::default());
+    assert_eq!(found.skipped, 0);
+    assert!((most / 2..most).contains(&(found.kept as usize)), "{} of {most}", found.kept);
 }
 
 #[test]
