@@ -112,7 +112,7 @@ impl Vhost {
             let why = if in_use == InUse::Consumed { "in use" } else { "not empty" };
             Refused::Precondition(format!("queue '{name}' in vhost '{space}' {why}"))
         })?;
-        self.forget_queue(&queue, consumers, &mut effects);
+        self.forget_queue(&queue, consumers, &actor.principal.user, &mut effects);
         effects.run(&self.shared);
         Ok(Some(count))
     }
@@ -120,18 +120,18 @@ impl Vhost {
     /// Deletes a queue because its time has come: auto-delete, or its connection closed.
     pub(super) fn end_queue(&self, queue: &Arc<Queue>, if_unused: bool, effects: &mut Effects) {
         if let Ok((_, consumers)) = queue.close(if_unused, false, effects) {
-            self.forget_queue(queue, consumers, effects);
+            self.forget_queue(queue, consumers, INTERNAL_USER, effects);
         }
     }
 
-    /// Takes a closed queue out of the topology and tells its consumers.
-    fn forget_queue(&self, queue: &Arc<Queue>, consumers: Vec<Consumer>, effects: &mut Effects) {
+    /// Takes a closed queue out of the topology and tells its consumers; whoever listens hears once that `user` deleted it.
+    fn forget_queue(&self, queue: &Arc<Queue>, consumers: Vec<Consumer>, user: &str, effects: &mut Effects) {
         let removed = self.topology_mut().remove_queue(queue);
-        if removed.is_some() {
+        if let Some(removed) = removed {
             self.shared.counts.queues_deleted.add(1);
+            self.removed(&removed, "its queue was deleted", user);
+            self.shared.announce("queue.deleted", || self.event_of(&queue.name, user));
         }
-        self.removed(&removed.unwrap_or_default(), "its queue was deleted", INTERNAL_USER);
-        self.shared.announce("queue.deleted", || self.event_of(&queue.name, INTERNAL_USER));
         for consumer in consumers {
             consumer.link.cancelled_by_broker(&consumer, effects);
             self.reattach(&consumer.link, "its queue was deleted");

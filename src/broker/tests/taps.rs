@@ -4,6 +4,7 @@ use super::exchange_spec;
 use super::world::{Peer, Said, World};
 use crate::broker::client::Verdict;
 use crate::broker::journey::{JOURNEY_BYTES_MAX, JOURNEYS_PER_SECOND, Journey, STEPS_MAX, Search, Step};
+use crate::broker::tap::INTERNAL_USER;
 use crate::model::table::{Field, Table};
 use crate::model::topology::{ExchangeKind, ExchangeSpec};
 use crate::wire::amqp::{Properties, PropertyList, RawTable, table};
@@ -120,6 +121,25 @@ fn the_event_exchange_tells_who_does_what_once_something_is_bound_to_it() {
     watcher.delete("seen").expect("deleted");
     watcher.declare("seen");
     assert!(taken(&mut watcher, "seen").is_empty());
+}
+
+#[test]
+fn the_end_of_a_queue_is_told_with_the_user_who_deleted_it() {
+    let world = World::new();
+    let mut watcher = world.connect();
+    watcher.declare("seen");
+    watcher.bind("seen", "amq.rabbitmq.event", "*.deleted").expect("bound");
+    let mut peer = world.connect();
+    peer.exchange("x", ExchangeKind::Fanout);
+    peer.declare("q");
+    peer.bind("q", "x", "k").expect("bound");
+    peer.delete("q").expect("deleted");
+    peer.delete("q").expect("gone before");
+    peer.declare_with("brief", [("x-expires", Field::I32(100))]);
+    world.wait(100);
+    let told = taken(&mut watcher, "seen");
+    let told: Vec<_> = told.iter().map(|(key, event)| (key.as_str(), text(event, "user_who_performed_action"))).collect();
+    assert_eq!(told, [("binding.deleted", "guest"), ("queue.deleted", "guest"), ("queue.deleted", INTERNAL_USER)]);
 }
 
 #[test]
