@@ -350,17 +350,21 @@ impl Link {
         let now_ms = (now.as_nanos() / 1_000_000) as u32;
         let oldest: Vec<(u16, Arc<Queue>, Duration)> = {
             let outbox = self.outbox();
-            let oldest = |(number, lane): (u16, &Lane)| {
-                let first = lane.unsettled().next()?;
-                let age = Duration::from_millis(now_ms.wrapping_sub(first.at_ms).into());
-                Some((number, lane.slot(first.slot)?.queue.clone(), age)).filter(|(.., age)| *age >= OVERDUE_MIN)
+            let oldest = |(number, lane): (u16, &Lane)| -> Vec<_> {
+                let aged = lane.oldest_of_each().map(|(slot, first)| {
+                    let age = Duration::from_millis(now_ms.wrapping_sub(first.at_ms).into());
+                    (number, slot.queue.clone(), age)
+                });
+                aged.take_while(|(.., age)| *age >= OVERDUE_MIN).collect()
             };
-            outbox.channels.iter().filter_map(oldest).collect()
+            outbox.channels.iter().flat_map(oldest).collect()
         };
         let common = self.shared.config.consumer_timeout;
+        let mut ended = None;
         for (channel, queue, age) in oldest {
             let timeout = queue.consumer_timeout().map_or(common, |own| own);
-            if age > timeout {
+            if age > timeout && ended != Some(channel) {
+                ended = Some(channel);
                 self.fail(Failed { channel, refused: Refused::Precondition(overdue(channel, timeout)) });
             }
         }

@@ -392,6 +392,15 @@ impl Lane {
     pub fn unsettled(&self) -> impl Iterator<Item = &Unacked> {
         self.unacked.iter().filter(|unacked| !unacked.is_settled())
     }
+
+    /// The oldest delivery not settled of each consumer (and of each queue asked by `basic.get`), oldest first.
+    pub fn oldest_of_each(&self) -> impl Iterator<Item = (&Slot, &Unacked)> {
+        let holding = self.slots.iter().flatten().filter(|slot| slot.open > 0).count();
+        let mut met = vec![false; self.slots.len()];
+        let first = move |unacked: &&Unacked| met.get_mut(unacked.slot as usize).is_some_and(|met| !std::mem::replace(met, true));
+        let firsts = self.unsettled().filter(first).take(holding);
+        firsts.filter_map(|unacked| Some((self.slot(unacked.slot)?, unacked)))
+    }
 }
 
 #[cfg(test)]

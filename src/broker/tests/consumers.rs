@@ -155,6 +155,29 @@ fn a_delivery_kept_too_long_ends_its_channel() {
 }
 
 #[test]
+fn a_delivery_kept_too_long_is_found_behind_one_that_may_be_kept_longer() {
+    let world = World::with(BrokerConfig { consumer_timeout: Duration::from_secs(60), ..BrokerConfig::default() });
+    let mut peer = world.connect();
+    peer.declare_with("patient", [("x-consumer-timeout", Field::I32(600_000))]);
+    peer.declare_with("strict", [("x-consumer-timeout", Field::I32(5_000))]);
+    peer.consume("patient", "p", 0, false).expect("consuming");
+    peer.consume("strict", "s", 0, false).expect("consuming");
+    for queue in ["patient", "patient", "strict", "patient", "strict"] {
+        peer.publish("", queue, "m");
+    }
+    let link = peer.client.link().clone();
+    world.wait(6_000);
+    world.broker.tick();
+    let failing = link.take_failing();
+    assert_eq!(failing.len(), 1, "a channel ends once");
+    assert!(failing[0].refused.text().contains("Timeout value used: 5000 ms"), "{}", failing[0].refused.text());
+    (3..=5).filter(|tag| *tag != 4).for_each(|tag| peer.ack(tag));
+    world.wait(60_000);
+    world.broker.tick();
+    assert!(link.take_failing().is_empty(), "the rest may be kept");
+}
+
+#[test]
 fn tags_are_settled_one_by_one_up_to_one_and_all_at_once() {
     let world = World::new();
     let mut peer = world.connect();
