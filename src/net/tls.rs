@@ -24,13 +24,18 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
-use x509_cert::der::Decode as _;
+use x509_cert::der::asn1::{Any, ObjectIdentifier};
+use x509_cert::der::{Decode as _, Tag, Tagged as _};
+use x509_cert::name::Name;
 
 /// Days a self-signed certificate is good for; longer ones are refused by some systems even when trusted by hand (825).
 const VALID_DAYS: u64 = 397;
 /// It is renewed when fewer days are left.
 const RENEW_DAYS: u64 = 30;
 const DAY_NANOS: u64 = 86_400_000_000_000;
+
+/// The attribute type `CN`.
+const COMMON_NAME: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.4.3");
 
 const KEPT_NAME: &str = "self-signed.pem";
 
@@ -133,13 +138,31 @@ pub fn user_of(certificate: &[u8], login: CertificateLogin) -> Option<String> {
     let subject = certificate.tbs_certificate().subject();
     let user = match login {
         CertificateLogin::DistinguishedName => subject.to_string(),
-        CertificateLogin::CommonName => {
-            let text = subject.to_string();
-            let names: Vec<&str> = text.split(',').filter_map(|part| part.strip_prefix("CN=")).collect();
-            names.join(",")
-        }
+        CertificateLogin::CommonName => common_names(subject)?,
     };
     Some(user).filter(|user| !user.is_empty())
+}
+
+/// The common names of a subject, in its order; nothing if one is not text. They are taken from the attributes themselves: in the
+/// written subject another attribute could look like a common name.
+fn common_names(subject: &Name) -> Option<String> {
+    let names: Option<Vec<String>> =
+        subject.iter().filter(|attribute| attribute.oid == COMMON_NAME).map(|attribute| text_of(&attribute.value)).collect();
+    Some(names?.join(","))
+}
+
+fn text_of(value: &Any) -> Option<String> {
+    match value.tag() {
+        Tag::Utf8String | Tag::PrintableString | Tag::Ia5String => String::from_utf8(value.value().to_vec()).ok(),
+        // Latin-1, as everybody reads it.
+        Tag::TeletexString => Some(value.value().iter().copied().map(char::from).collect()),
+        Tag::BmpString => {
+            let (units, rest) = value.value().as_chunks::<2>();
+            let units: Vec<u16> = units.iter().copied().map(u16::from_be_bytes).collect();
+            rest.is_empty().then(|| String::from_utf16(&units).ok())?
+        }
+        _ => None,
+    }
 }
 
 /// The handshake, within `limit`.
@@ -325,5 +348,21 @@ mod tests {
         assert_eq!(user_of(certificate.der(), CertificateLogin::CommonName).as_deref(), Some("ann"));
         assert_eq!(user_of(certificate.der(), CertificateLogin::DistinguishedName).as_deref(), Some("CN=ann,O=Shop"));
         assert_eq!(user_of(b"nonsense", CertificateLogin::CommonName), None);
+        params.distinguished_name.push(rcgen::DnType::OrganizationName, "x,CN=admin");
+        let certificate = params.self_signed(&key).expect("signed");
+        assert_eq!(user_of(certificate.der(), CertificateLogin::CommonName).as_deref(), Some("ann"));
+        params.distinguished_name = rcgen::DistinguishedName::new();
+        params.distinguished_name.push(rcgen::DnType::OrganizationName, "x,CN=admin");
+        let certificate = params.self_signed(&key).expect("signed");
+        assert_eq!(user_of(certificate.der(), CertificateLogin::CommonName), None);
+    }
+
+    #[test]
+    fn common_names_are_attributes_whatever_stands_beside_or_in_them() {
+        let names = |subject: &str| common_names(&subject.parse().expect("a subject"));
+        assert_eq!(names("OU=Sales+CN=ann,O=Shop").as_deref(), Some("ann"));
+        assert_eq!(names(r"CN=Smith\, Ann,O=Shop").as_deref(), Some("Smith, Ann"));
+        assert_eq!(names(r"O=x\,CN=admin").as_deref(), Some(""));
+        assert_eq!(names("2.5.4.3=#020101"), None);
     }
 }
