@@ -9,17 +9,18 @@ use crate::model::catalog::{Entry, EntryKey};
 use crate::model::identity::Principal;
 use crate::model::policy_spec::Policy;
 use crate::model::refusal::{Refusal, RefusalKind};
-use crate::model::space::{GlobalParameter, LIMITS_COMPONENT, LIMITS_NAME, Parameter, SpaceLimits};
+use crate::model::space::{GlobalParameter, LIMITS_COMPONENT, LIMITS_NAME, OPERATOR_POLICY_COMPONENT, Parameter, SpaceLimits};
 use serde_json::{Map, Value};
 
-const OPERATOR_POLICY: &str = "operator_policy";
 const POLICY: &str = "policy";
 
 pub(super) fn check(parameter: &Parameter) -> Result<(), Refusal> {
     let invalid = |what: String, next: &str| Err(Refusal::new(RefusalKind::Invalid, what).hint(next));
     match parameter.component.as_str() {
         "" => invalid(format!("parameter {} has no component", parameter.name), "Name one."),
-        POLICY | OPERATOR_POLICY => invalid("policies may not be set using this method".into(), "Put them as policies."),
+        POLICY | OPERATOR_POLICY_COMPONENT => {
+            invalid("policies may not be set using this method".into(), "Put them as policies.")
+        }
         LIMITS_COMPONENT if parameter.name != LIMITS_NAME => {
             invalid(format!("{LIMITS_COMPONENT} has the parameter {}", parameter.name), "It is called limits.")
         }
@@ -36,7 +37,7 @@ pub(super) fn check(parameter: &Parameter) -> Result<(), Refusal> {
 
 /// Whether parameters of this component mean something here.
 pub(super) fn has_effect(component: &str) -> bool {
-    matches!(component, LIMITS_COMPONENT | OPERATOR_POLICY)
+    matches!(component, LIMITS_COMPONENT | OPERATOR_POLICY_COMPONENT)
 }
 
 /// An operator policy as RabbitMQ's definitions carry it.
@@ -47,12 +48,12 @@ pub(super) fn of_operator_policy(policy: &Policy) -> Parameter {
     value.insert("pattern".into(), policy.pattern.as_str().into());
     value.insert("priority".into(), policy.priority.into());
     let (vhost, name) = (policy.vhost.clone(), policy.name.clone());
-    Parameter { vhost, component: OPERATOR_POLICY.to_owned(), name, value: Value::Object(value) }
+    Parameter { vhost, component: OPERATOR_POLICY_COMPONENT.to_owned(), name, value: Value::Object(value) }
 }
 
 /// The entry that a parameter of a definitions document stands for.
 pub(super) fn to_entry(parameter: &Parameter) -> Result<Entry, Refusal> {
-    if parameter.component != OPERATOR_POLICY {
+    if parameter.component != OPERATOR_POLICY_COMPONENT {
         return Ok(Entry::Parameter(parameter.clone()));
     }
     let policy: Result<Policy, _> = serde_json::from_value(parameter.value.clone());
@@ -71,7 +72,7 @@ pub(super) fn to_entry(parameter: &Parameter) -> Result<Entry, Refusal> {
 fn key_of(space: &str, component: &str, name: &str) -> EntryKey {
     let (space, name) = (space.to_owned(), name.to_owned());
     match component {
-        OPERATOR_POLICY => EntryKey::OperatorPolicy { space, name },
+        OPERATOR_POLICY_COMPONENT => EntryKey::OperatorPolicy { space, name },
         _ => EntryKey::Parameter { space, component: component.to_owned(), name },
     }
 }

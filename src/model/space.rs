@@ -66,6 +66,8 @@ impl Space {
 
 /// The component under which the limits of a space are kept, and their name in it.
 pub const LIMITS_COMPONENT: &str = "vhost-limits";
+/// The component that operator policies are parameters of.
+pub const OPERATOR_POLICY_COMPONENT: &str = "operator_policy";
 pub const LIMITS_NAME: &str = "limits";
 /// The global parameter that names this broker to its clients.
 pub const CLUSTER_NAME: &str = "cluster_name";

@@ -9,7 +9,7 @@ use crate::control::Put;
 use crate::kernel::pattern::Pattern;
 use crate::model::catalog::Catalog;
 use crate::model::policy_spec::{ApplyTo, Policy};
-use crate::model::space::{GlobalParameter, Parameter};
+use crate::model::space::{GlobalParameter, LIMITS_COMPONENT, OPERATOR_POLICY_COMPONENT, Parameter};
 use axum::extract::{Path, State};
 use serde_json::{Map, Value, json};
 
@@ -265,13 +265,21 @@ pub async fn parameter(
     Ok(json(context.control.parameter(&space, &component, &name).ok_or_else(Failure::no_object)?))
 }
 
+/// What operators bound others with is theirs, whichever path leads to it.
+fn must_change(caller: &Caller, component: &str) -> Result<(), Failure> {
+    match component {
+        LIMITS_COMPONENT | OPERATOR_POLICY_COMPONENT => caller.must_administer(),
+        _ => caller.must_make_policies(),
+    }
+}
+
 pub async fn set_parameter(
     State(context): State<ManagementContext>,
     caller: Caller,
     Path((component, vhost, name)): Path<At>,
     fields: Fields,
 ) -> Answer {
-    caller.must_make_policies()?;
+    must_change(&caller, &component)?;
     super::exchanges::enter_to_write(&context, &caller, &vhost)?;
     fields.must_have(&["value"])?;
     let value = fields.get("value").cloned().unwrap_or_default();
@@ -284,7 +292,7 @@ pub async fn clear_parameter(
     caller: Caller,
     Path((component, space, name)): Path<At>,
 ) -> Answer {
-    caller.must_make_policies()?;
+    must_change(&caller, &component)?;
     caller.enter(&context, &space)?;
     context.control.parameter(&space, &component, &name).ok_or_else(Failure::no_object)?;
     context.control.delete_parameter(&space, &component, &name, &caller.principal)?;
@@ -322,4 +330,21 @@ pub async fn clear_global_parameter(
     context.control.global_parameter(&name).ok_or_else(Failure::no_object)?;
     context.control.delete_global_parameter(&name, &caller.principal)?;
     Ok(done())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::identity::{Permissions, Principal};
+
+    #[test]
+    fn limits_and_operator_policies_are_changed_by_administrators_alone() {
+        let with = |tag: &str| Caller { principal: Principal::new("ann", Permissions::All).tagged(&[tag.to_owned()]) };
+        for component in [LIMITS_COMPONENT, OPERATOR_POLICY_COMPONENT] {
+            assert!(must_change(&with("policymaker"), component).is_err(), "{component}");
+            assert!(must_change(&with("administrator"), component).is_ok(), "{component}");
+        }
+        assert!(must_change(&with("policymaker"), "shovel").is_ok());
+        assert!(must_change(&with("management"), "shovel").is_err());
+    }
 }
