@@ -199,7 +199,7 @@ impl Listing {
         let Some(Page { number, size, .. }) = &self.page else {
             return Ok(json(items.iter().map(|item| row(item, &self.columns)).collect::<Vec<_>>()));
         };
-        let first = (number - 1) * size;
+        let first = (number - 1).saturating_mul(*size);
         if first >= filtered && *number > 1 {
             let reason = format!("Page out of range, page: {number} page size: {size}, len: {filtered}");
             return Err(Failure::new(StatusCode::BAD_REQUEST, "page_out_of_range", reason));
@@ -304,7 +304,8 @@ mod tests {
         assert_eq!(page["items"][0]["name"], "a");
         let matched = ask("page=1&name=^b$&use_regex=true").await.expect("a page");
         assert_eq!(matched["filtered_count"], 1);
-        let reasons = ["page=9&page_size=2", "page=0", "page=1&page_size=501", "page=x", "page=1&name=[&use_regex=true"];
+        let beyond = format!("page={}&page_size=500", i64::MAX);
+        let reasons = ["page=9&page_size=2", "page=0", "page=1&page_size=501", "page=x", "page=1&name=[&use_regex=true", &beyond];
         for bad in reasons {
             assert_eq!(ask(bad).await.expect_err("refused").status, StatusCode::BAD_REQUEST, "{bad}");
         }
