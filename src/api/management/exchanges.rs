@@ -153,8 +153,9 @@ pub async fn delete(
     }
     if query.is_true("if-unused") {
         let rule = DeleteRule { if_unused: true, if_empty: false };
+        // Here, since only the space itself can tell and drop it in one step; the change that follows finds it gone and is written
+        // down.
         vhost.delete_exchange(&name, rule, Actor { principal: &by, connection: None })?;
-        return Ok(done());
     }
     let spec = crate::model::topology::ExchangeSpec {
         name,

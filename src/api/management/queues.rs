@@ -228,8 +228,8 @@ pub async fn delete(
     }
     let rule = DeleteRule { if_unused: query.is_true("if-unused"), if_empty: query.is_true("if-empty") };
     if rule != DeleteRule::default() {
+        // Here, since only the queue itself can tell and go in one step; the change that follows finds it gone and is written down.
         vhost.delete_queue(&name, rule, Actor { principal: &by, connection: None })?;
-        return Ok(done());
     }
     let spec = crate::model::topology::QueueSpec {
         name,
