@@ -218,6 +218,7 @@ impl Vhost {
 
     fn consumers_of(&self, queue: &Arc<Queue>) -> Vec<ConsumerView> {
         let now = self.shared.clock.now();
+        let timeout = queue.consumer_timeout().unwrap_or(self.shared.config.consumer_timeout);
         let mut views = queue.with_consumers(|consumer| {
             let view = ConsumerView {
                 space: self.name().clone(),
@@ -235,6 +236,7 @@ impl Vhost {
                 arguments: consumer.arguments.clone(),
                 unacked: consumer.unacked.into(),
                 oldest_unacked: None,
+                timeout,
             };
             (view, consumer.link.clone(), consumer.slot)
         });

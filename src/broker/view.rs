@@ -199,6 +199,8 @@ pub struct ConsumerView {
     pub arguments: Table,
     pub unacked: u64,
     pub oldest_unacked: Option<Duration>,
+    /// How long it may keep a delivery; then its channel is closed.
+    pub timeout: Duration,
 }
 
 /// A message as it lies in its queue; reading it changes nothing.

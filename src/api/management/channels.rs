@@ -112,8 +112,6 @@ fn fill(row: &mut Row<'_>, context: &ManagementContext, named: &Named, sampled: 
     row.put("global_prefetch_count", channel.prefetch_global);
     row.put("messages_unacknowledged", channel.unacked);
     row.put("messages_unconfirmed", 0);
-    row.put("messages_uncommitted", 0);
-    row.put("acks_uncommitted", 0);
     row.put("pending_raft_commands", 0);
     let history = sampled.channels.history(&(channel.connection, channel.number));
     row.put_with("idle_since", || {
@@ -147,8 +145,7 @@ pub fn consumer_value(context: &ManagementContext, consumer: &ConsumerView, conn
         "activity_status": if consumer.waiting { "waiting" } else { "up" },
         "channel_details": channel_details,
         "consumer_tag": &*consumer.tag,
-        // In milliseconds; a delivery is never taken back because its ack takes long.
-        "consumer_timeout": 0,
+        "consumer_timeout": consumer.timeout.as_millis() as u64,
         "exclusive": consumer.exclusive,
         "prefetch_count": consumer.prefetch,
         "queue": { "name": &*consumer.queue, "vhost": &*consumer.space },
