@@ -21,18 +21,19 @@ pub enum ExchangeKind {
 }
 
 impl ExchangeKind {
+    pub const ALL: [ExchangeKind; 8] = [
+        ExchangeKind::Direct,
+        ExchangeKind::Topic,
+        ExchangeKind::Fanout,
+        ExchangeKind::Headers,
+        ExchangeKind::ConsistentHash,
+        ExchangeKind::Random,
+        ExchangeKind::LocalRandom,
+        ExchangeKind::Delayed,
+    ];
+
     pub fn parse(text: &str) -> Option<Self> {
-        Some(match text {
-            "direct" => ExchangeKind::Direct,
-            "topic" => ExchangeKind::Topic,
-            "fanout" => ExchangeKind::Fanout,
-            "headers" => ExchangeKind::Headers,
-            "x-consistent-hash" => ExchangeKind::ConsistentHash,
-            "x-random" => ExchangeKind::Random,
-            "x-local-random" => ExchangeKind::LocalRandom,
-            "x-delayed-message" => ExchangeKind::Delayed,
-            _ => return None,
-        })
+        Self::ALL.into_iter().find(|kind| kind.as_str() == text)
     }
 
     pub fn as_str(self) -> &'static str {

@@ -91,7 +91,12 @@ fn node_value(context: &ManagementContext, query: &Query) -> Result<Value, super
 
 fn mechanisms() -> Value {
     let entry = |(name, description)| json!({ "name": name, "description": description, "enabled": true });
-    [("AMQPLAIN", "QPid AMQPLAIN mechanism"), ("PLAIN", "SASL PLAIN authentication mechanism")].into_iter().map(entry).collect()
+    let known = [
+        ("AMQPLAIN", "QPid AMQPLAIN mechanism"),
+        ("EXTERNAL", "SASL EXTERNAL authentication mechanism, by the client's certificate"),
+        ("PLAIN", "SASL PLAIN authentication mechanism"),
+    ];
+    known.into_iter().map(entry).collect()
 }
 
 fn put_numbers(context: &ManagementContext, shaper: &Shaper<'_>, fields: &mut Map<String, Value>) {

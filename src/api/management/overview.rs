@@ -10,20 +10,26 @@ use super::stats::{Shaper, Window, Windows};
 use crate::broker::Flow;
 use crate::model::config::PortName;
 use crate::model::space::{CLUSTER_NAME, GlobalParameter};
+use crate::model::topology::ExchangeKind;
 use axum::extract::State;
 use serde_json::{Map, Value, json};
 
-/// Exchange types as they are listed.
-pub const EXCHANGE_TYPES: [(&str, &str); 4] = [
-    ("direct", "AMQP direct exchange, as per the AMQP specification"),
-    ("fanout", "AMQP fanout exchange, as per the AMQP specification"),
-    ("headers", "AMQP headers exchange, as per the AMQP specification"),
-    ("topic", "AMQP topic exchange, as per the AMQP specification"),
-];
-
 pub fn exchange_types() -> Value {
-    let entry = |(name, description)| json!({ "name": name, "description": description, "enabled": true });
-    EXCHANGE_TYPES.into_iter().map(entry).collect()
+    let entry = |kind: ExchangeKind| json!({ "name": kind.as_str(), "description": description(kind), "enabled": true });
+    ExchangeKind::ALL.into_iter().map(entry).collect()
+}
+
+fn description(kind: ExchangeKind) -> &'static str {
+    match kind {
+        ExchangeKind::Direct => "AMQP direct exchange, as per the AMQP specification",
+        ExchangeKind::Topic => "AMQP topic exchange, as per the AMQP specification",
+        ExchangeKind::Fanout => "AMQP fanout exchange, as per the AMQP specification",
+        ExchangeKind::Headers => "AMQP headers exchange, as per the AMQP specification",
+        ExchangeKind::ConsistentHash => "Consistent hashing exchange",
+        ExchangeKind::Random => "AMQP random exchange",
+        ExchangeKind::LocalRandom => "Picks one random local queue to route to",
+        ExchangeKind::Delayed => "Delayed message exchange",
+    }
 }
 
 pub async fn overview(State(context): State<ManagementContext>, caller: Caller, query: Query) -> Answer {
