@@ -9,7 +9,6 @@ use super::samples::{IN, OUT, Sampled};
 use super::stats::{Shaper, Windows};
 use crate::broker::Flow;
 use crate::control::Put;
-use crate::model::account::Permission;
 use crate::model::space::Space;
 use axum::extract::{Path, State};
 use serde_json::{Map, Value, json};
@@ -132,22 +131,7 @@ pub async fn declare(
     let known = metadata.0.into_iter().filter(|(key, _)| !["description", "tags", "default_queue_type"].contains(&key.as_str()));
     space.metadata.extend(known);
     let existed = context.control.put_space(space, &caller.principal)? == Put::Updated;
-    if !existed {
-        give_to_its_maker(&context, &caller, name)?;
-    }
     Ok(put(existed))
-}
-
-/// Who makes a space may do everything in it, as in RabbitMQ.
-fn give_to_its_maker(context: &ManagementContext, caller: &Caller, vhost: String) -> Result<(), Failure> {
-    let user = caller.user().to_string();
-    if context.control.user(&user).is_none() {
-        return Ok(());
-    }
-    let every = || ".*".to_owned();
-    let permission = Permission { user, vhost, configure: every(), write: every(), read: every() };
-    context.control.put_permission(permission, &caller.principal)?;
-    Ok(())
 }
 
 const PROTECTED: &str = "protected_from_deletion";
