@@ -58,7 +58,7 @@ pub struct ExchangeDocument {
     pub name: String,
     #[serde(default = "default_space", skip_serializing_if = "String::is_empty")]
     pub vhost: String,
-    /// `direct`, `topic`, `fanout` or `headers`.
+    /// `direct`, `topic`, `fanout`, `headers`, `x-consistent-hash`, `x-random`, `x-local-random` or `x-delayed-message`.
     #[serde(rename = "type")]
     pub kind: String,
     #[serde(default = "yes")]
@@ -91,9 +91,9 @@ pub struct BindingDocument {
     pub source: String,
     #[serde(default = "default_space", skip_serializing_if = "String::is_empty")]
     pub vhost: String,
-    /// The queue.
+    /// The queue or exchange.
     pub destination: String,
-    /// `queue`; bindings between exchanges are not there yet.
+    /// `queue` or `exchange`.
     #[serde(default = "queue")]
     pub destination_type: String,
     #[serde(default)]

@@ -34,7 +34,7 @@ pub struct QueueWish {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExchangeWish {
-    /// `direct`, `topic`, `fanout` or `headers`.
+    /// `direct`, `topic`, `fanout`, `headers`, `x-consistent-hash`, `x-random`, `x-local-random` or `x-delayed-message`.
     kind: String,
     #[serde(default = "yes")]
     #[schema(default = true)]
