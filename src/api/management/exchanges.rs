@@ -5,7 +5,6 @@ use super::body::Fields;
 use super::context::ManagementContext;
 use super::guard::Caller;
 use super::list::{Columns, Listing, Query, Row};
-use super::policies::{Book, Matched};
 use super::samples::{IN, OUT, Sampled};
 use super::stats::{Shaper, Windows};
 use crate::api::view::json::table;
@@ -42,11 +41,10 @@ pub async fn of_space(
 
 fn answer(context: &ManagementContext, exchanges: Vec<ExchangeView>, query: &Query) -> Answer {
     let shaper = Shaper::new(&context.samples, Windows::of(query)?);
-    let book = Book::of(&context.control.catalog());
     let sampled = context.samples.read();
     let row = |exchange: &ExchangeView, columns: &Columns| {
         let mut row = Row::new(columns);
-        fill(&mut row, exchange, &book, &sampled, &shaper);
+        fill(&mut row, context, exchange, &sampled, &shaper);
         row.into_value()
     };
     Listing::of(query)?.answer(exchanges, |exchange| &*exchange.name, row)
@@ -61,11 +59,10 @@ pub async fn one(
     caller.enter(&context, &space)?;
     let exchange = find(&context, &space, &name).ok_or_else(Failure::no_object)?;
     let shaper = Shaper::new(&context.samples, Windows::of(&query)?);
-    let book = Book::of(&context.control.catalog());
     let sampled = context.samples.read();
     let columns = query.columns();
     let mut row = Row::new(&columns);
-    fill(&mut row, &exchange, &book, &sampled, &shaper);
+    fill(&mut row, &context, &exchange, &sampled, &shaper);
     // Kept in RabbitMQ's `detailed` mode only, not in `basic`.
     row.put("incoming", json!([]));
     row.put("outgoing", json!([]));
@@ -77,7 +74,7 @@ pub fn find(context: &ManagementContext, space: &str, name: &str) -> Option<Exch
     context.vhost(space)?.all_exchanges().into_iter().find(|exchange| *exchange.name == *name)
 }
 
-fn fill(row: &mut Row<'_>, exchange: &ExchangeView, book: &Book, sampled: &Sampled, shaper: &Shaper<'_>) {
+fn fill(row: &mut Row<'_>, context: &ManagementContext, exchange: &ExchangeView, sampled: &Sampled, shaper: &Shaper<'_>) {
     row.put("name", &*exchange.name);
     row.put("vhost", &*exchange.space);
     row.put("type", exchange.kind.as_str());
@@ -86,9 +83,9 @@ fn fill(row: &mut Row<'_>, exchange: &ExchangeView, book: &Book, sampled: &Sampl
     row.put("internal", exchange.internal);
     row.put_with("arguments", || Value::Object(table(&exchange.arguments)));
     if row.wants("policy")
-        && let Matched { policy: Some(policy), .. } = book.of_exchange(&exchange.space, &exchange.name)
+        && let Some(policy) = context.control.policies_of(&exchange.space).applied_to_exchange(&exchange.name).policy
     {
-        row.put("policy", policy);
+        row.put("policy", &*policy);
     }
     row.put("user_who_performed_action", if exchange.is_built_in() { "rmq-internal" } else { "" });
     if exchange.published > 0 && row.wants("message_stats") {

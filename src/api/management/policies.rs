@@ -1,4 +1,4 @@
-//! Policies, operator policies, runtime parameters and global parameters; and which policy holds for what.
+//! Policies, operator policies, runtime parameters and global parameters.
 
 use super::answer::{Answer, Failure, done, json, put};
 use super::body::Fields;
@@ -6,66 +6,10 @@ use super::context::ManagementContext;
 use super::guard::Caller;
 use super::list::{Columns, Listing, Query};
 use crate::control::Put;
-use crate::kernel::pattern::Pattern;
-use crate::model::catalog::Catalog;
 use crate::model::policy_spec::{ApplyTo, Policy};
 use crate::model::space::{GlobalParameter, LIMITS_COMPONENT, OPERATOR_POLICY_COMPONENT, Parameter};
 use axum::extract::{Path, State};
-use serde_json::{Map, Value, json};
-
-/// All policies, compiled for one answer.
-pub struct Book {
-    policies: Vec<(Pattern, Policy)>,
-    operator: Vec<(Pattern, Policy)>,
-}
-
-/// What holds for one queue or exchange.
-#[derive(Debug, Default)]
-pub struct Matched<'b> {
-    pub policy: Option<&'b str>,
-    pub operator_policy: Option<&'b str>,
-    /// Both together: of two numbers the lower, else the operator's word.
-    pub definition: Map<String, Value>,
-}
-
-impl Book {
-    pub fn of(catalog: &Catalog) -> Self {
-        let compiled = |policy: &Policy| Some((Pattern::new(&policy.pattern).ok()?, policy.clone()));
-        Book {
-            policies: catalog.policies().filter_map(compiled).collect(),
-            operator: catalog.operator_policies().filter_map(compiled).collect(),
-        }
-    }
-
-    pub fn of_queue(&self, space: &str, name: &str, kind: &str) -> Matched<'_> {
-        let takes = |policy: &Policy| policy.apply_to.takes_queues(kind);
-        let (own, operator) = (best(&self.policies, space, name, takes), best(&self.operator, space, name, takes));
-        let mut definition = own.map(|policy| policy.definition.clone()).unwrap_or_default();
-        for (key, value) in operator.into_iter().flat_map(|policy| &policy.definition) {
-            let lower = definition
-                .get(key)
-                .is_some_and(|own| matches!((own.as_i64(), value.as_i64()), (Some(own), Some(it)) if own < it));
-            if !lower {
-                definition.insert(key.clone(), value.clone());
-            }
-        }
-        Matched { policy: called(own), operator_policy: called(operator), definition }
-    }
-
-    pub fn of_exchange(&self, space: &str, name: &str) -> Matched<'_> {
-        let own = best(&self.policies, space, name, |policy| policy.apply_to.takes_exchanges());
-        Matched { policy: called(own), ..Matched::default() }
-    }
-}
-
-fn called(policy: Option<&Policy>) -> Option<&str> {
-    policy.map(|policy| policy.name.as_str())
-}
-
-fn best<'b>(of: &'b [(Pattern, Policy)], space: &str, name: &str, takes: impl Fn(&Policy) -> bool) -> Option<&'b Policy> {
-    let matching = of.iter().filter(|(pattern, policy)| policy.vhost == space && takes(policy) && pattern.is_match(name));
-    matching.map(|(_, policy)| policy).max_by_key(|policy| policy.priority)
-}
+use serde_json::json;
 
 /// The two kinds of policy differ in where they are kept.
 #[derive(Clone, Copy)]

@@ -8,7 +8,6 @@ use super::context::ManagementContext;
 use super::exchanges::enter_to_write;
 use super::guard::Caller;
 use super::list::{Columns, Listing, Query, Row};
-use super::policies::Book;
 use super::samples::{Sampled, flow_of_queue};
 use super::stats::{Shaper, Windows};
 use crate::api::view::json::table;
@@ -40,7 +39,6 @@ pub async fn of_space(
 /// What rows of one answer are made with.
 struct Making<'a> {
     context: &'a ManagementContext,
-    book: Book,
     sampled: &'a Sampled,
     shaper: Shaper<'a>,
     /// `disable_stats`: what a queue is, without what it does …
@@ -53,7 +51,6 @@ fn answer(context: &ManagementContext, queues: Vec<QueueView>, query: &Query) ->
     let sampled = context.samples.read();
     let making = Making {
         context,
-        book: Book::of(&context.control.catalog()),
         sampled: &sampled,
         shaper: Shaper::new(&context.samples, Windows::of(query)?),
         no_stats: query.is_true("disable_stats"),
@@ -81,7 +78,6 @@ pub async fn one(
     let sampled = context.samples.read();
     let making = Making {
         context: &context,
-        book: Book::of(&context.control.catalog()),
         sampled: &sampled,
         shaper: Shaper::new(&context.samples, Windows::of(&query)?),
         no_stats: query.is_true("disable_stats"),
@@ -177,11 +173,10 @@ impl Making<'_> {
         if !["policy", "operator_policy", "effective_policy_definition"].iter().any(|name| row.wants(name)) {
             return;
         }
-        let matched = self.book.of_queue(&queue.space, &queue.name, queue.kind.as_str());
-        let text = |name: Option<&str>| name.map_or(Value::Null, Value::from);
-        row.put("policy", text(matched.policy));
-        row.put("operator_policy", text(matched.operator_policy));
-        row.put("effective_policy_definition", matched.definition);
+        let applied = self.context.control.policies_of(&queue.space).applied_to_queue(&queue.name, queue.kind.as_str());
+        row.put("policy", applied.policy.as_deref());
+        row.put("operator_policy", applied.operator_policy.as_deref());
+        row.put("effective_policy_definition", applied.definition);
     }
 }
 
