@@ -43,6 +43,8 @@ struct Held {
 
 /// Bytes a held publish costs beside its texts and body.
 const HELD_OVERHEAD: usize = 256;
+/// And each further key of its sender.
+const CC_OVERHEAD: usize = 40;
 
 impl Tx {
     fn new(shared: &Arc<Shared>) -> Box<Self> {
@@ -139,7 +141,8 @@ impl Client {
             route,
         };
         held.cc = examined.cc;
-        let bytes = HELD_OVERHEAD + exchange.len() + key.len() + held.properties.len() + held.body.len();
+        let keys: usize = held.cc.iter().map(|key| CC_OVERHEAD + key.len()).sum();
+        let bytes = HELD_OVERHEAD + exchange.len() + key.len() + held.properties.len() + held.body.len() + keys;
         let Some(tx) = self.channels.get_mut(channel).and_then(|state| state.tx.as_mut()) else {
             return Err(unopened(channel));
         };

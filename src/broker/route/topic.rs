@@ -4,7 +4,7 @@
 //! bounded by words times nodes, however many `#` the bindings have. The empty key has no word; `a.` has two, the second empty.
 
 use super::{Bound, Found};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 const ROOT: u32 = 0;
 
@@ -32,6 +32,35 @@ impl Default for Topic {
 
 pub(super) fn words(key: &str) -> impl Iterator<Item = &str> {
     (!key.is_empty()).then(|| key.split('.')).into_iter().flatten()
+}
+
+/// Nodes a key can be at, each once. Few are looked through, many are looked up.
+#[derive(Default)]
+struct Places {
+    list: Vec<u32>,
+    seen: HashSet<u32>,
+}
+
+impl Places {
+    const FEW: usize = 16;
+
+    /// False if it was there.
+    fn add(&mut self, node: u32) -> bool {
+        if self.list.len() < Self::FEW {
+            if self.list.contains(&node) {
+                return false;
+            }
+        } else {
+            if self.seen.is_empty() {
+                self.seen.extend(&self.list);
+            }
+            if !self.seen.insert(node) {
+                return false;
+            }
+        }
+        self.list.push(node);
+        true
+    }
 }
 
 impl Topic {
@@ -107,28 +136,27 @@ impl Topic {
     }
 
     pub fn route(&self, key: &str, found: &mut Found) {
-        let mut at = Vec::new();
+        let mut at = Places::default();
         self.arrive(ROOT, &mut at);
         for word in words(key) {
-            let mut next = Vec::new();
-            for node_id in at {
+            let mut next = Places::default();
+            for node_id in at.list {
                 let node = &self.nodes[node_id as usize];
                 let children = [node.words.get(word).copied(), node.star, node.is_hash.then_some(node_id)];
                 children.into_iter().flatten().for_each(|child| self.arrive(child, &mut next));
             }
             at = next;
         }
-        found.add_all(at.into_iter().flat_map(|node| &self.nodes[node as usize].bound));
+        found.add_all(at.list.into_iter().flat_map(|node| &self.nodes[node as usize].bound));
     }
 
     /// Adds a node and, since `#` may stand for nothing, the `#` below it.
-    fn arrive(&self, node: u32, at: &mut Vec<u32>) {
+    fn arrive(&self, node: u32, at: &mut Places) {
         let mut next = Some(node);
         while let Some(node) = next {
-            if at.contains(&node) {
+            if !at.add(node) {
                 return;
             }
-            at.push(node);
             next = self.nodes[node as usize].hash;
         }
     }
@@ -167,6 +195,14 @@ mod tests {
         ] {
             assert_eq!(names(&routes, key, Properties::NONE), expected, "key {key:?}");
         }
+    }
+
+    #[test]
+    fn a_key_is_at_each_place_once_however_many_there_are() {
+        let mut places = super::Places::default();
+        assert!((0..100).all(|node| places.add(node)));
+        assert!((0..100).all(|node| !places.add(node)));
+        assert_eq!(places.list.len(), 100);
     }
 
     #[test]
