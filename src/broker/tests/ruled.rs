@@ -418,7 +418,10 @@ impl Simulation {
                 assert_eq!(counts.published + fates.refused, self.sent[at], "offered to {name}");
             }
             let max = view.policy.max_length.or_else(|| Some(view.arguments.get("x-max-length")?.as_integer()? as u64));
-            assert!(max.is_none_or(|max| view.ready <= max), "{name} holds {} of {max:?}", view.ready);
+            // What comes back to a queue that refuses stays, beyond its limit too.
+            let refuses = matches!(name, "strict" | "spill");
+            assert!(!refuses || fates.dropped == 0, "{name} dropped {}", fates.dropped);
+            assert!(refuses || max.is_none_or(|max| view.ready <= max), "{name} holds {} of {max:?}", view.ready);
             self.check_hunger(at, view);
         }
         assert_eq!(views[DEAD].counts.published, letters, "letters");
