@@ -182,12 +182,21 @@ mod tests {
 
     #[test]
     fn a_rebound_host_is_not_opened_by_the_password_everybody_knows() {
-        let login = Some(("guest", "guest"));
+        let access = access(AccessMode::Dev);
+        let guest = User {
+            name: GUEST.into(),
+            password_hash: password::hash(GUEST),
+            tags: vec![ADMINISTRATOR.to_owned()],
+            ..User::default()
+        };
+        access.set_accounts(Accounts { users: [(GUEST.into(), guest)].into(), ..Accounts::default() });
+        let refusal = |request: WebRequest<'_>| access.admit(&request).err();
+        let login = Some((GUEST, GUEST));
         let foreign =
             WebRequest { host: Some("evil.example:15000"), origin: Some("http://evil.example:15000"), login, ..local() };
-        assert_eq!(refusal(AccessMode::Dev, foreign), Some(WebRefusal::ForeignHost));
-        assert_eq!(refusal(AccessMode::Dev, WebRequest { host: None, origin: None, ..foreign }), Some(WebRefusal::ForeignHost));
-        assert_eq!(refusal(AccessMode::Dev, WebRequest { login, ..local() }), None);
+        assert_eq!(refusal(foreign), Some(WebRefusal::ForeignHost));
+        assert_eq!(refusal(WebRequest { host: None, origin: None, ..foreign }), Some(WebRefusal::ForeignHost));
+        assert_eq!(refusal(WebRequest { login, ..local() }), None);
     }
 
     #[test]
