@@ -2,6 +2,7 @@
 //! messages, services or HTTP.
 
 pub mod clock;
+pub mod count;
 pub mod dial;
 pub mod drain;
 pub mod limit;
@@ -16,4 +17,5 @@ pub mod stats;
 pub mod task;
 
 pub use clock::{Clock, Instant};
+pub use count::counted;
 pub use drain::Drain;

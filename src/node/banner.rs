@@ -148,7 +148,7 @@ pub fn host(config: &Config) -> String {
     }
 }
 
-fn web_url(scheme: &str, host: &str, port: u16, usual: u16) -> String {
+pub fn web_url(scheme: &str, host: &str, port: u16, usual: u16) -> String {
     if port == usual { format!("{scheme}://{host}") } else { format!("{scheme}://{host}:{port}") }
 }
 

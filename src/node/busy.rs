@@ -3,6 +3,7 @@
 //! `/proc/net/tcp` gives the inode of the listening socket; a process has it open as `/proc/PID/fd/N -> socket:[inode]`. Other
 //! users' processes cannot be read, then only the port is named.
 
+use std::fmt;
 use std::fs;
 use std::path::Path;
 
@@ -11,8 +12,21 @@ const LISTEN: &str = "0A";
 /// Processes looked at before giving up.
 const PROCESSES_MAX: usize = 50_000;
 
-/// `rabbitmq-server (pid 1234)`, where it can be found.
-pub fn holder(port: u16) -> Option<String> {
+/// Who holds a port; displayed as `rabbitmq-server (pid 1234)`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holder {
+    pub command: String,
+    pub pid: u32,
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} (pid {})", self.command, self.pid)
+    }
+}
+
+/// Where it can be found.
+pub fn holder(port: u16) -> Option<Holder> {
     let inodes: Vec<String> = ["/proc/net/tcp", "/proc/net/tcp6"]
         .iter()
         .filter_map(|path| fs::read_to_string(path).ok())
@@ -27,7 +41,7 @@ pub fn holder(port: u16) -> Option<String> {
         let Some(pid) = name.to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
         if has_open(&process.path().join("fd"), &links) {
             let command = fs::read_to_string(process.path().join("comm")).unwrap_or_default();
-            return Some(format!("{} (pid {pid})", command.trim()));
+            return Some(Holder { command: command.trim().to_owned(), pid });
         }
     }
     None
@@ -57,7 +71,7 @@ mod tests {
         let socket = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
         let port = socket.local_addr().expect("an address").port();
         let found = holder(port).expect("this very process");
-        assert!(found.ends_with(&format!("(pid {})", std::process::id())), "{found}");
+        assert_eq!(found.pid, std::process::id());
     }
 
     #[test]

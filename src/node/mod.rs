@@ -13,6 +13,7 @@ mod doors;
 mod files;
 pub mod logs;
 mod metrics;
+mod ports;
 mod sampler;
 mod signals;
 mod start;

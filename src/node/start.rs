@@ -2,10 +2,10 @@
 
 use super::banner::{StartBlock, Style};
 use super::build::{Drains, Engines, NodeTasks, Plans};
-use super::busy;
 use super::config::{Problem, Resolved};
 use super::doors::{DoorServer, Shared};
 use super::files;
+use super::ports::PortsRefused;
 use super::sampler;
 use super::signals::{Asked, Signals};
 use crate::broker::Broker;
@@ -19,7 +19,6 @@ use crate::model::refusal::Refusal;
 use crate::model::service_spec::ServiceSpec;
 use crate::net::{self, Acceptor, BindPlan, Bound, Failure};
 use std::fmt;
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;
@@ -48,27 +47,14 @@ pub struct Node {
 #[derive(Debug)]
 pub enum StartError {
     /// Every port that is taken or refused, with who holds it.
-    Ports(Vec<PortProblem>),
+    Ports(PortsRefused),
     Fault(String),
-}
-
-#[derive(Debug)]
-pub struct PortProblem {
-    pub name: PortName,
-    pub what: String,
-    pub next: String,
 }
 
 impl fmt::Display for StartError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            StartError::Ports(problems) => {
-                let plural = if problems.len() == 1 { "a port" } else { "some ports" };
-                write!(f, "cannot listen on {plural}:")?;
-                problems.iter().try_for_each(|problem| {
-                    write!(f, "\n  {:<10} {}\n             {}", problem.name.as_str(), problem.what, problem.next)
-                })
-            }
+            StartError::Ports(refused) => refused.fmt(f),
             StartError::Fault(what) => f.write_str(what),
         }
     }
@@ -79,7 +65,7 @@ impl Node {
     pub async fn start(resolved: Resolved, clock: Clock) -> Result<Node, StartError> {
         let Resolved { config, services, definitions, mut warnings } = resolved;
         let open_files = files::raise_open_files();
-        let (bound, doors) = bind_doors(&config, &mut warnings)?;
+        let (bound, doors) = bind_doors(&config, &mut warnings).await?;
         let (drains, tasks) = (Drains::default(), NodeTasks::default());
         let plans = Plans { config: &config, doors: &doors, open_files, clock: &clock, drains: &drains, tasks: &tasks };
         let engines = Arc::new(plans.build()?);
@@ -222,7 +208,7 @@ fn define(engines: &Engines, definitions: &Definitions, services: Vec<ServiceSpe
 }
 
 /// Binds all doors, or says everything that stands in the way. A privileged gateway port is only a warning: `ingress` serves.
-fn bind_doors(config: &Config, warnings: &mut Vec<String>) -> Result<(Vec<Bound>, Doors), StartError> {
+async fn bind_doors(config: &Config, warnings: &mut Vec<String>) -> Result<(Vec<Bound>, Doors), StartError> {
     let plans: Vec<BindPlan> = PortName::ALL
         .into_iter()
         .filter(|name| name.is_served())
@@ -233,7 +219,7 @@ fn bind_doors(config: &Config, warnings: &mut Vec<String>) -> Result<(Vec<Bound>
         .into_iter()
         .partition(|failure| failure.is_privilege() && matches!(failure.name, PortName::Http | PortName::Https));
     if !fatal.is_empty() {
-        return Err(StartError::Ports(fatal.iter().map(port_problem).collect()));
+        return Err(StartError::Ports(PortsRefused::by(&fatal, config).await));
     }
     for failure in &spared {
         warnings.push(format!(
@@ -263,57 +249,5 @@ async fn keep_time(broker: Arc<Broker>, drain: Drain) {
     tokio::select! {
         () = broker.keep_time() => {}
         () = drain.is_cut() => {}
-    }
-}
-
-fn port_problem(failure: &Failure) -> PortProblem {
-    let (address, port, name) = (failure.address, failure.address.port(), failure.name.as_str());
-    let variable = format!("REACTOR_PORTS_{}", name.to_ascii_uppercase());
-    let move_it =
-        format!("set ports.{name} (or {variable}) to another port, 0 (any) or false (off), or move all with --port-offset 20000");
-    let (what, next) = match failure.error.kind() {
-        io::ErrorKind::AddrInUse => {
-            let holder = busy::holder(port).map(|holder| format!(" by {holder}")).unwrap_or_default();
-            (format!("{address} is taken{holder}"), format!("Stop it, {move_it}."))
-        }
-        io::ErrorKind::AddrNotAvailable => (
-            format!("{address} is no address of this machine"),
-            "Correct bind: \"localhost\", \"all\" or addresses of this machine.".into(),
-        ),
-        io::ErrorKind::PermissionDenied => {
-            (format!("{address} needs a privilege this user does not have"), format!("Ports from 1024 need none: {move_it}."))
-        }
-        _ => (format!("{address} cannot be bound: {}", failure.error), format!("Correct it, or {move_it}.")),
-    };
-    PortProblem { name: failure.name, what, next }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn problem(name: PortName, error: io::ErrorKind) -> PortProblem {
-        port_problem(&Failure { name, address: "192.0.2.1:81".parse().expect("an address"), error: error.into() })
-    }
-
-    #[test]
-    fn each_reason_has_its_own_next_step() {
-        let busy = problem(PortName::Amqp, io::ErrorKind::AddrInUse);
-        assert!(busy.what.starts_with("192.0.2.1:81 is taken") && busy.next.contains("REACTOR_PORTS_AMQP"), "{busy:?}");
-        let absent = problem(PortName::Amqp, io::ErrorKind::AddrNotAvailable);
-        assert!(absent.next.contains("Correct bind"), "{absent:?}");
-        let privileged = problem(PortName::Control, io::ErrorKind::PermissionDenied);
-        assert!(privileged.what.contains("privilege") && privileged.next.contains("1024"), "{privileged:?}");
-    }
-
-    #[test]
-    fn all_problems_are_in_one_message() {
-        let error = StartError::Ports(vec![
-            problem(PortName::Amqp, io::ErrorKind::AddrInUse),
-            problem(PortName::Bus, io::ErrorKind::AddrInUse),
-        ]);
-        let text = error.to_string();
-        assert!(text.starts_with("cannot listen on some ports:\n  amqp "), "{text}");
-        assert!(text.contains("\n  bus "), "{text}");
     }
 }

@@ -34,9 +34,32 @@ fn every_busy_port_is_named_at_once_with_who_holds_it() {
     let (code, _, stderr) = run(&["up", "--ephemeral", "-c", file.to_str().expect("a path")]);
     assert_eq!(code, 1, "{stderr}");
     for port in [amqp, bus] {
-        assert!(stderr.contains(&format!(":{port} is taken by reactor (pid {})", taken.pid())), "{stderr}");
+        let line = stderr.lines().find(|line| line.contains(&format!(":{port} "))).unwrap_or_else(|| panic!("{port}: {stderr}"));
+        assert!(line.ends_with(&format!("taken by reactor (pid {})", taken.pid())), "{stderr}");
     }
-    assert!(stderr.contains("ports.amqp") && stderr.contains("REACTOR_PORTS_BUS"), "{stderr}");
+    assert!(stderr.contains("--port-offset") && stderr.contains("REACTOR_PORTS_BUS"), "{stderr}");
+}
+
+#[test]
+fn a_second_reactor_says_that_the_first_runs_and_where() {
+    for settings in ["", "auth = \"required\"\n"] {
+        let first = Reactor::start(settings);
+        let control = first.port("control");
+        let directory = tempfile::tempdir().expect("a directory");
+        let file = directory.path().join("reactor.toml");
+        std::fs::write(&file, format!("[ports]\ncontrol = {control}\nhttp = 0\nhttps = 0\namqp = {}\nbus = 0\ningress = 0\namqps = 0\notlp_grpc = 0\notlp_http = 0\nmanagement = 0\nprometheus = 0\n", first.port("amqp")))
+            .expect("written");
+        let (code, _, stderr) = run(&["up", "--ephemeral", "-c", file.to_str().expect("a path")]);
+        let pid = first.pid();
+        assert_eq!(code, 1, "{stderr}");
+        assert_eq!(
+            stderr,
+            format!(
+                "reactor already runs here (pid {pid}): dashboard http://localhost:{control}\n\
+                 Stop it, or start another beside it with --port-offset 20000.\n"
+            )
+        );
+    }
 }
 
 #[tokio::test]
