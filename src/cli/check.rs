@@ -1,6 +1,7 @@
 //! `reactor check FILE`: the very code that `up` runs, without binding anything.
 
 use super::Outcome;
+use crate::kernel::counted;
 use crate::node::config::{self, Flags, Problem};
 use std::path::Path;
 
@@ -26,7 +27,6 @@ pub fn report(problems: &[Problem]) -> Outcome {
     for problem in problems {
         super::print::error(&problem.to_string());
     }
-    let count = problems.len();
-    super::print::error(&format!("{count} {}", if count == 1 { "problem" } else { "problems" }));
+    super::print::error(&counted(problems.len(), "problem"));
     Outcome::Misused
 }

@@ -2,6 +2,7 @@
 
 use super::print::{self, Cell, Colour};
 use super::remote::{Live, Remote};
+use crate::kernel::counted;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -91,7 +92,8 @@ fn page(authority: &str, overview: &Value, services: &[&Value], now_us: u64, col
     let rows: Vec<Vec<Cell>> = services.iter().map(|service| row(service)).collect();
     out.push_str(&print::table(&HEADINGS, &rows, colours));
     let storage = if overview["message_storage"] == "memory" { "messages in memory, not on disk" } else { "messages on disk" };
-    out.push_str(&format!("\n{} queues, {} connections, {storage}\n", count("queues"), count("connections")));
+    let (queues, connections) = (counted(count("queues"), "queue"), counted(count("connections"), "connection"));
+    out.push_str(&format!("\n{queues}, {connections}, {storage}\n"));
     out
 }
 
@@ -139,7 +141,7 @@ mod tests {
     #[test]
     fn the_page_shows_every_service_in_one_line() {
         let overview = json!({ "version": "0.1.0", "started_us": 1_000_000, "memory_bytes": 47_185_920, "cpu_share": 0.02,
-            "message_storage": "memory", "queues": 4, "connections": 3 });
+            "message_storage": "memory", "queues": 4, "connections": 1 });
         let gateway = json!({ "space": "/", "name": "gateway", "state": "ready", "reason": "", "route": null, "rate": 12.25,
             "error_share": 0.0, "p95_ns": 2_100_000, "instances": [{ "state": "ready" }] });
         let orders = json!({ "space": "/", "name": "orders", "state": "failing", "reason": "exited 1; starts again in 4 s",
@@ -151,7 +153,7 @@ mod tests {
              SERVICE  STATE    INSTANCES  REQ/S  ERRORS  P95     ROUTE    WHY\n\
              gateway  ready    1/1        12.2   0.0 %   2.1 ms  -\n\
              orders   failing  0/1        -      -       -       /orders  exited 1; starts again in 4 s\n\n\
-             4 queues, 3 connections, messages in memory, not on disk\n"
+             4 queues, 1 connection, messages in memory, not on disk\n"
         );
     }
 }

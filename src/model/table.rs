@@ -1,5 +1,6 @@
 //! AMQP field tables as values (AMQP 0-9-1 §4.2.5.5, with the types RabbitMQ reads and writes). The bytes are `wire::amqp`'s.
 
+use crate::kernel::counted;
 use bytes::Bytes;
 
 /// Pairs in wire order. Duplicate keys are kept as received; look-ups find the first.
@@ -92,10 +93,10 @@ impl Field {
             Field::F64(value) => (value.to_string(), "double"),
             Field::Decimal { scale, value } => (format!("{value}e-{scale}"), "decimal"),
             Field::Text(bytes) => (String::from_utf8_lossy(bytes).into_owned(), "longstr"),
-            Field::Bytes(bytes) => (format!("{} bytes", bytes.len()), "binary"),
-            Field::Array(items) => (format!("{} items", items.len()), "array"),
+            Field::Bytes(bytes) => (counted(bytes.len(), "byte"), "binary"),
+            Field::Array(items) => (counted(items.len(), "item"), "array"),
             Field::Timestamp(seconds) => (seconds.to_string(), "timestamp"),
-            Field::Table(table) => (format!("{} fields", table.0.len()), "table"),
+            Field::Table(table) => (counted(table.0.len(), "field"), "table"),
             Field::Void => ("undefined".into(), "void"),
         }
     }

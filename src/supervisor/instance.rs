@@ -18,7 +18,7 @@ use crate::kernel::limit::CONSOLE_BYTES_MAX;
 use crate::kernel::rng::Rng;
 use crate::kernel::size::spelled;
 use crate::kernel::task::Tasks;
-use crate::kernel::{Clock, Drain, Instant};
+use crate::kernel::{Clock, Drain, Instant, counted};
 use crate::model::emit;
 use crate::model::happening::{Happening, What};
 use crate::model::service::{InstanceName, InstanceState, ServiceName, Source};
@@ -471,7 +471,7 @@ impl Worker {
                 (format!("exited {exit}; {next}"), What::InstanceExited { service, instance, status, next: next.into() })
             }
             Event::Failing { exit, exits_in_a_row } => {
-                let reason = format!("exited {exits_in_a_row} times in a row, the last time {exit}");
+                let reason = format!("exited {} in a row, the last time {exit}", counted(exits_in_a_row, "time"));
                 (format!("failing: {reason}"), What::InstanceFailing { service, instance, reason: reason.into() })
             }
             Event::Stopped => ("stopped".to_owned(), What::InstanceStopped { service, instance, reason: Arc::from("stopped") }),

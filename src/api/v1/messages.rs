@@ -6,6 +6,7 @@ use crate::api::params::{Body, Params, PathParts};
 use crate::api::problem::Problem;
 use crate::api::view::messages::{self as view, Messages, PeekedMessage};
 use crate::broker::{Actor, Moved, Peek, Vhost, Which};
+use crate::kernel::counted;
 use crate::model::emit;
 use crate::model::happening::{Happening, What};
 use crate::model::identity::Principal;
@@ -197,8 +198,8 @@ pub async fn move_messages(
     let (from, to, who, at) = (name.clone(), wish.to.clone(), by.clone(), vhost.clone());
     let moved = off_the_path(move || at.move_messages(&from, &to, &which, actor(&who))).await?;
     let words = match name == wish.to {
-        true => format!("{} messages sent to its back", moved.moved),
-        false => format!("{} messages moved to {}", moved.moved, wish.to),
+        true => format!("{} sent to its back", counted(moved.moved, "message")),
+        false => format!("{} moved to {}", counted(moved.moved, "message"), wish.to),
     };
     tell(&context, &vhost, &name, words, &by);
     Ok(Json(moved.into()))
@@ -314,7 +315,7 @@ pub async fn purge_queue(
         None => at.purge_queue(&queue, actor(&who)),
     });
     let messages = messages.await?;
-    tell(&context, &vhost, &name, format!("purged of {messages} messages"), &by);
+    tell(&context, &vhost, &name, format!("purged of {}", counted(messages, "message")), &by);
     Ok(Json(Purged { messages }))
 }
 

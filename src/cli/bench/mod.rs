@@ -18,6 +18,7 @@ pub use target::{Cost, Target};
 pub use workload::{Figure, Options, Row, Unit, WORKLOADS, Workload};
 
 use super::{Outcome, print};
+use crate::kernel::counted;
 use anyhow::{Context, bail};
 use clap::Args;
 use std::path::PathBuf;
@@ -89,7 +90,12 @@ fn bench(arguments: &BenchArguments) -> anyhow::Result<Outcome> {
     let broker = client::product(&to)?;
     let mut summaries = Vec::new();
     if !arguments.json {
-        print::line(&format!("{broker} on {}, {} bytes, {} runs", to.address, arguments.size, arguments.runs));
+        print::line(&format!(
+            "{broker} on {}, {}, {}",
+            to.address,
+            counted(arguments.size, "byte"),
+            counted(arguments.runs, "run")
+        ));
     }
     for workload in workloads {
         let summary = measure(workload, &to, options, arguments.runs)?;

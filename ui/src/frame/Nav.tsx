@@ -86,7 +86,9 @@ export function TabBar() {
           {tab.name}
           {tab.to === "/logs" && errors ? (
             <em>
-              <span className="hidden">{errors.text} errors</span>
+              <span className="hidden">
+                {errors.text} unread {errors.text === "1" ? "error" : "errors"}
+              </span>
             </em>
           ) : null}
         </Link>

@@ -5,7 +5,7 @@ import type { ConsoleLine } from "../api/types";
 import type { RowsFeed } from "../live/feed";
 import type { Entry } from "../live/ring";
 import { consoleSpans } from "./ansi";
-import { clockMs, count, duration } from "./format";
+import { clockMs, duration, plural } from "./format";
 import { zone } from "./zone";
 
 export interface ConsoleState {
@@ -242,10 +242,10 @@ function fill(node: HTMLDivElement, entry: Entry<ConsoleLine> | undefined, stamp
 }
 
 /** What is missing between two rows, with its exact count. */
-export function gapWords(gap: { skipped: number; evicted: number; restarted: boolean }, what = "lines"): string {
+export function gapWords(gap: { skipped: number; evicted: number; restarted: boolean }, what = "line"): string {
   if (gap.restarted) return "reactor was restarted here";
   const parts: string[] = [];
-  if (gap.skipped > 0) parts.push(`${count(gap.skipped)} ${what} passed while this was held or busy`);
-  if (gap.evicted > 0) parts.push(`${count(gap.evicted)} ${what} evicted before they could be sent`);
+  if (gap.skipped > 0) parts.push(`${plural(gap.skipped, what)} passed while this was held or busy`);
+  if (gap.evicted > 0) parts.push(`${plural(gap.evicted, what)} evicted before being sent`);
   return parts.join(", ");
 }

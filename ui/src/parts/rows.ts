@@ -273,7 +273,7 @@ function fill(node: HTMLDivElement, entry: Entry<LogRow> | undefined, selected: 
   }
   if (entry.gap) {
     node.className = "log-row gap-row";
-    const words = cell(`${gapWords(entry.gap, "rows")}.`, "");
+    const words = cell(`${gapWords(entry.gap, "row")}.`, "");
     if (entry.gap.skipped > 0) {
       const load = document.createElement("button");
       load.type = "button";

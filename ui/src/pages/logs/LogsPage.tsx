@@ -12,7 +12,7 @@ import { paused } from "../../live/pause";
 import { axisNumber } from "../../parts/axis";
 import { ChartView } from "../../parts/ChartView";
 import type { ChartData } from "../../parts/chart";
-import { count, countShort, duration } from "../../parts/format";
+import { count, countShort, duration, plural } from "../../parts/format";
 import { Icon } from "../../parts/Icon";
 import { NoneInRange } from "../../parts/NoneInRange";
 import { QueryBar } from "../../parts/QueryBar";
@@ -60,7 +60,7 @@ export function LogsPage() {
         onChange={(q, replace) => change({ q: q || undefined, row: undefined }, replace)}
         placeholder="Filter: text, service:orders, severity>=warn, -scope:health, order.id:77"
         problem={problem ?? histogram.problem}
-        note={summary ? `${count(summary.matched)} rows in ${duration(summary.took_ns)}` : undefined}
+        note={summary ? `${plural(summary.matched, "row")} in ${duration(summary.took_ns)}` : undefined}
       />
       <LogHistogram data={histogram.data} />
       {live ? (
@@ -343,7 +343,7 @@ function Nothing({ query, change }: { query: string; change: Change }) {
     <NoneInRange
       query={query}
       where={span.live ? "in this range" : "in the chosen range"}
-      outside={data ? `${count(data.outside)} rows are outside the filter.` : null}
+      outside={data ? `${plural(data.outside, "row")} outside the filter.` : null}
       onQuery={(q) => change({ q })}
     />
   );

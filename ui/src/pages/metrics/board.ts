@@ -2,6 +2,7 @@
 // series of an answer are drawn. Pure.
 
 import type { Instrument, Series } from "../../api/types";
+import { plural } from "../../parts/format";
 
 export const BOARD_MAX = 12;
 /** Series drawn by themselves; the rest are one line. */
@@ -82,7 +83,7 @@ export function linesOf(answered: readonly Series[]): Line[] {
     const known = rest.map((s) => s.values[i]).filter((v): v is number => v !== null && v !== undefined);
     return known.length > 0 ? known.reduce((a, b) => a + b, 0) : null;
   });
-  return [...sorted.slice(0, SERIES_MAX - 1).map(line), { label: `${rest.length} others`, service: "", values }];
+  return [...sorted.slice(0, SERIES_MAX - 1).map(line), { label: plural(rest.length, "other"), service: "", values }];
 }
 
 export type Unit = "duration" | "bytes" | "share" | "number";

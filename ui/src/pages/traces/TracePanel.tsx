@@ -188,7 +188,7 @@ function Compared({ root, trace }: { root: SpanRow; trace: Trace }) {
   const p95 = at(0.95);
   return (
     <>
-      <SectionHead title={`Compared with ${count(data.matched)} traces of this root in the range`} />
+      <SectionHead title={`Compared with ${plural(data.matched, "trace")} of this root in the range`} />
       <table className="table trace-compare">
         <thead>
           <tr>

@@ -8,7 +8,7 @@ import type { Page, Scatter, TraceRow } from "../../api/types";
 import { PageHead } from "../../frame/PageHead";
 import { useFreshCount, useOverview, usePaused, useRows } from "../../live/hooks";
 import { paused } from "../../live/pause";
-import { count, countShort, duration, shortId } from "../../parts/format";
+import { count, countShort, duration, plural, shortId } from "../../parts/format";
 import { Icon } from "../../parts/Icon";
 import { Glyph, ServiceMark } from "../../parts/marks";
 import { NoneInRange } from "../../parts/NoneInRange";
@@ -280,7 +280,8 @@ const COLUMNS: Column<TraceRow>[] = [
     title: (row) => `${row.root_service} ${row.root} ${row.trace_id}`,
     cell: (row) => (
       <>
-        <span className="mono">{row.root}</span> <span className="mono-11 meta">{shortId(row.trace_id)}</span>
+        <span className="mono">{row.root}</span>{" "}
+        <span className="mono-11 meta">{shortId(row.trace_id)}</span>
       </>
     ),
   },
@@ -311,7 +312,8 @@ function Footer({ rows, matched }: { rows: number; matched: number | null }) {
   const spans = telemetry?.spans;
   return (
     <footer className="trace-foot line-top">
-      {rows < matched ? `The newest ${count(rows)} of ${count(matched)} matches; ` : `${count(matched)} matches; `}
+      {rows < matched ? `The newest ${count(rows)} of ` : ""}
+      {plural(matched, "match", "matches")};{" "}
       {spans
         ? `${countShort(spans.kept)} of ${countShort(spans.received)} spans kept, ${countShort(spans.evicted)} evicted, ${countShort(spans.dropped)} dropped.`
         : ""}
@@ -340,7 +342,7 @@ function Nothing({ query, outside, change }: NothingProps) {
     <NoneInRange
       query={query}
       where="in the range"
-      outside={`${count(outside)} traces are outside the filter.`}
+      outside={`${plural(outside, "trace")} outside the filter.`}
       onQuery={(q) => change({ q })}
     />
   );
