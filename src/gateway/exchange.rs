@@ -239,10 +239,11 @@ impl Exchange {
     fn log(&self, status: u16) {
         let (trace_id, error) = (self.trace.trace_id, self.error.as_deref().unwrap_or_default());
         let (method, path, peer) = (&self.method, &self.path, self.conn.peer);
+        let duration_ms = || self.recorder.clock.now().since(self.started).as_millis();
         if status == CLIENT_GONE {
-            tracing::info!(%trace_id, %method, path, status, %peer, "client went away before its answer");
+            tracing::info!(%trace_id, %method, path, status, duration_ms = duration_ms(), %peer, "client went away before its answer");
         } else if status >= 500 || self.error.is_some() {
-            tracing::warn!(%trace_id, %method, path, status, %peer, error, "request failed");
+            tracing::warn!(%trace_id, %method, path, status, duration_ms = duration_ms(), %peer, error, "request failed");
         } else {
             tracing::trace!(%trace_id, %method, path, status, "request answered");
         }

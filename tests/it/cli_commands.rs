@@ -78,6 +78,15 @@ fn open_starts_the_browser_with_the_dashboards_address() {
 }
 
 #[test]
+fn logs_of_a_service_that_nobody_knows_say_who_is_known() {
+    let reactor = Reactor::start("[services.talker]\ncommand = \"sleep 1000\"\n");
+    let (code, _, told) = run(&["logs", "nosuch", "--url", &reactor.api()]);
+    assert_eq!(code, 1, "{told}");
+    assert_eq!(told, "no service 'nosuch' is known here; known are gateway, reactor, talker.\n");
+    assert_eq!(run(&["logs", "talker", "--url", &reactor.api()]).0, 0, "it has said nothing yet");
+}
+
+#[test]
 fn followed_logs_end_when_reactor_stops() {
     let reactor = Reactor::start("");
     let mut follower = command()
