@@ -1,5 +1,5 @@
 //! Engine metrics: once a second the counters of gateway, broker, doors and process become points of the service `reactor`.
-//! Names and units are agreed with the dashboard in `ui/src/api/types.ts`.
+//! Names and units are agreed with the dashboard in `ui/src/api/types`.
 
 use crate::api::view::Sources;
 use crate::gateway::stats::{Counts, LATENCY_BOUNDS_MS};

@@ -1,4 +1,4 @@
-//! What the browser and `/api/v1` read: one struct per interface of `ui/src/api/types.ts`, field for field.
+//! What the browser and `/api/v1` read: one struct per interface of `ui/src/api/types`, field for field.
 //!
 //! Times are Unix microseconds (`_us`), durations nanoseconds (`_ns`), rates per second. Knows nothing of how the values come
 //! about; a change here is a change of that agreement.

@@ -1,4 +1,4 @@
-//! The frames of the feed as JSON (`ClientFrame` and `ServerFrame` of `types.ts`).
+//! The frames of the feed as JSON (`ClientFrame` and `ServerFrame` of `ui/src/api/types/live.ts`).
 
 use crate::api::problem::Problem;
 use crate::telemetry::live::Subscribe;

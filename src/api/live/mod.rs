@@ -39,7 +39,7 @@ impl Default for LiveSockets {
     }
 }
 
-/// The live feed: a WebSocket that carries JSON text frames, described in `ui/src/api/types.ts`.
+/// The live feed: a WebSocket that carries JSON text frames, described in `ui/src/api/types`.
 #[utoipa::path(get, path = "/api/v1/live", tag = "live", responses(
     (status = 101, description = "the feed begins with a `hello` frame"),
     (status = 400, description = "not a WebSocket handshake", body = Problem),

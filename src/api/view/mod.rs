@@ -1,4 +1,4 @@
-//! Engines' snapshots as the JSON that `ui/src/api/types.ts` describes. REST handlers and the node's sampler share it.
+//! Engines' snapshots as the JSON that `ui/src/api/types` describes. REST handlers and the node's sampler share it.
 //!
 //! Times are Unix microseconds (`_us`), durations nanoseconds (`_ns`), rates per second. What telemetry keeps has its shape in
 //! `telemetry::view` and passes through unchanged.

@@ -1,4 +1,4 @@
-//! The state channels of the live feed: once a second, everything that has a last value and is watched, keyed as `types.ts` says.
+//! The state channels of the live feed: once a second, everything that has a last value and is watched, keyed as `ui/src/api/types` says.
 
 use super::board::Key;
 use super::{Sources, broker, doors, overview, services};
