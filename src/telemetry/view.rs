@@ -219,7 +219,10 @@ pub struct TraceRow {
     pub trace_id: String,
     pub started_us: Micros,
     pub duration_ns: Nanos,
+    /// Name of its first span.
     pub root: Arc<str>,
+    /// Method and path, `GET /orders/42`, where that span is a request: its name says only the route.
+    pub request: Option<String>,
     pub root_service: Arc<str>,
     pub services: Vec<Arc<str>>,
     pub spans: u64,

@@ -6,7 +6,7 @@ use super::logs::holds_of_value;
 use super::pattern::Pattern;
 use super::{QueryError, Range, TraceQuery, TraceStatus};
 use crate::model::signal::TraceId;
-use crate::telemetry::store::traces::{TraceEntry, TraceStore};
+use crate::telemetry::store::traces::{Root, TraceEntry, TraceStore};
 use crate::telemetry::view::{Page, Scatter, ScatterPoint, TraceRow};
 use std::sync::Arc;
 
@@ -62,7 +62,10 @@ fn compile_field(field: Field) -> Result<TraceTest, QueryError> {
 
 pub fn matches(filter: &TraceFilter, entry: &TraceEntry, names: &[Arc<str>]) -> bool {
     filter.matches(&|test| match test {
-        TraceTest::Root(test) => holds_of_part(test, &entry.root().name),
+        TraceTest::Root(test) => {
+            let Root { name, request, .. } = entry.root();
+            holds_of_part(test, name) || request.as_deref().is_some_and(|request| holds_of_part(test, request))
+        }
         TraceTest::RootService(test) => holds_of_whole(test, entry.root_origin().service()),
         TraceTest::Service(test) => entry.origins().iter().any(|origin| holds_of_whole(test, origin.service())),
         TraceTest::Instance(test) => entry.origins().iter().any(|origin| holds_of_whole(test, origin.instance())),
@@ -117,6 +120,7 @@ pub fn to_row(entry: &TraceEntry) -> TraceRow {
         started_us: entry.started_ns / 1_000,
         duration_ns: entry.duration_ns(),
         root: entry.root().name.clone(),
+        request: entry.root().request.as_deref().map(str::to_owned),
         root_service: entry.root_origin().service().clone(),
         services: entry.services(),
         spans: u64::from(entry.spans),
@@ -256,7 +260,18 @@ mod tests {
                 events: vec![],
                 links: vec![],
             };
-            let root = span(service, name, 1, None, vec![("http.response.status_code".into(), Value::Int(http))]);
+            let method = name.split(' ').next().expect("a word");
+            let root = span(
+                service,
+                name,
+                1,
+                None,
+                vec![
+                    ("http.response.status_code".into(), Value::Int(http)),
+                    ("http.request.method".into(), method.into()),
+                    ("url.path".into(), format!("/v{id}").as_str().into()),
+                ],
+            );
             let child = span("worker", "reserve stock", 2, Some(1), vec![("sku".into(), Value::Int(id.into()))]);
             for span in [&child, &root] {
                 self.store.push(span, 0, &mut self.origins, &mut self.names);
@@ -286,6 +301,7 @@ mod tests {
             ("", vec![get, post, pay, job]),
             ("root:/orders", vec![get, post]),
             ("-root:/orders", vec![pay, job]),
+            ("root:/v2", vec![post]),
             ("duration > 100 ms", vec![post, pay, job]),
             ("duration>=3s", vec![pay]),
             ("status:error", vec![pay]),

@@ -22,6 +22,8 @@ use std::sync::Arc;
 pub const SPANS_PER_TRACE_MAX: u32 = 50_000;
 /// What a trace costs besides its spans.
 const ENTRY_BYTES: usize = 400;
+/// Longest method and path kept beside a trace's root; the root span itself has all of it.
+const REQUEST_BYTES_MAX: usize = 256;
 /// After this long without a new span a trace whose root never came is shown as it is.
 const OPEN_NS_MAX: u64 = 60_000_000_000;
 /// Scope of the spans that the runtime records itself.
@@ -42,6 +44,8 @@ pub struct Root {
     pub end_ns: u64,
     pub failed: bool,
     pub http_status: Option<u16>,
+    /// `GET /orders/42`: what an HTTP server was asked for. Its name, `GET /orders`, says only the route.
+    pub request: Option<Box<str>>,
     /// Has no parent; otherwise it is the earliest span seen, standing in.
     is_root: bool,
     /// The gateway's own span: where the trace entered, whatever its caller claims.
@@ -156,7 +160,7 @@ impl TraceEntry {
     }
 
     fn bytes(&self) -> usize {
-        ENTRY_BYTES + self.packed.capacity()
+        ENTRY_BYTES + self.packed.capacity() + self.root.request.as_ref().map_or(0, |request| request.len())
     }
 }
 
@@ -446,7 +450,7 @@ impl TraceEntry {
         let rank = |root: &Root| (!root.is_root, root.start_ns, root.end_ns == 0);
         let candidate = root_of(span, origin);
         if self.spans == 1 || rank(&candidate) < rank(&self.root) {
-            self.root = candidate;
+            self.root = Root { request: request_of(span), ..candidate };
         }
         let service = self.origins[usize::from(origin)].service();
         let origins = &self.origins;
@@ -465,10 +469,27 @@ fn root_of(span: &Span, origin: u16) -> Root {
         end_ns: span.end_ns,
         failed: matches!(span.status, SpanStatus::Error(_)),
         http_status: http_status(&span.attributes),
+        request: None,
         is_root: span.parent.is_none(),
         is_entry: own && span.kind == SpanKind::Server && is_runtime(&span.resource.service),
         origin,
     }
+}
+
+/// Method and path of a served request, by the stable and by the older attribute names. The query, which may be long, is left out.
+fn request_of(span: &Span) -> Option<Box<str>> {
+    let named = |name: &str| match span.attributes.iter().find(|(key, _)| key == name) {
+        Some((_, Value::Text(text))) => Some(&**text),
+        _ => None,
+    };
+    if span.kind != SpanKind::Server {
+        return None;
+    }
+    let method = named("http.request.method").or_else(|| named("http.method"))?;
+    let target = named("url.path").or_else(|| named("http.target"))?;
+    let path = target.split('?').next().unwrap_or(target);
+    let request = format!("{method} {path}");
+    Some(request[..request.floor_char_boundary(REQUEST_BYTES_MAX)].into())
 }
 
 /// Services that are the runtime itself.
@@ -579,9 +600,12 @@ mod tests {
         assert_eq!(&*bench.entry(1).root().name, "orders 2", "the earliest stands in");
         let mut root = span("gateway", 1, 1, None, 100, 200);
         root.attributes = vec![("http.response.status_code".into(), Value::Int(202))];
+        root.attributes.push(("http.request.method".into(), "POST".into()));
+        root.attributes.push(("http.target".into(), "/orders/42?full=1".into()));
         bench.push(&root);
         let entry = bench.entry(1);
         assert!(!entry.is_open());
+        assert_eq!(entry.root().request.as_deref(), Some("POST /orders/42"));
         assert_eq!((entry.root().http_status, entry.started_ns, entry.duration_ns()), (Some(202), 100, 300));
         assert_eq!(entry.services().iter().map(|name| &**name).collect::<Vec<_>>(), ["gateway", "orders", "worker"]);
     }

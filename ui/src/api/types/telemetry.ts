@@ -64,6 +64,8 @@ export interface TraceRow {
   started_us: Micros;
   duration_ns: Nanos;
   root: string;
+  /** Method and path, `GET /orders/42`, where the root is a request: its name says only the route. */
+  request: string | null;
   root_service: string;
   services: string[];
   spans: number;

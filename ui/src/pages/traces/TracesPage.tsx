@@ -276,11 +276,11 @@ const COLUMNS: Column<TraceRow>[] = [
     id: "root",
     head: "Root",
     narrow: "rest",
-    sort: (row) => row.root,
-    title: (row) => `${row.root_service} ${row.root} ${row.trace_id}`,
+    sort: (row) => row.request ?? row.root,
+    title: (row) => `${row.root_service} ${row.request ?? ""}\n${row.root}\n${row.trace_id}`,
     cell: (row) => (
       <>
-        <span className="mono">{row.root}</span>{" "}
+        <span className="mono">{row.request ?? row.root}</span>{" "}
         <span className="mono-11 meta">{shortId(row.trace_id)}</span>
       </>
     ),
