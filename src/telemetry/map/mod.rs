@@ -1,7 +1,8 @@
 //! Topology from real traffic: what called what over the last ten seconds.
 //!
 //! Exact counts from the sampler decide where they exist (gateway to services, queues); spans say the rest, scaled by the rate at
-//! which they are sampled. A node keeps the column in which it first stood.
+//! which they are sampled. A node keeps the column in which it first stood. Who has left, and is quiet, leaves the map too: a
+//! finished load test does not stay beside what runs.
 
 mod links;
 
@@ -20,6 +21,8 @@ use std::sync::Arc;
 const EDGES_MAX: usize = 2_000;
 /// An edge without traffic for so long is no longer drawn, dashed or not.
 const EDGE_KEPT_NS: u64 = 900_000_000_000;
+/// A service or queue that is no more, and has had no traffic for so long, is no longer drawn.
+const GONE_KEPT_NS: u64 = 12_000_000_000;
 /// The oldest unacknowledged message over this is a warning.
 const UNACKED_NS_MAX: u64 = 30_000_000_000;
 const GROWING_NS: u64 = 30_000_000_000;
@@ -75,6 +78,8 @@ pub struct Map {
     columns: HashMap<NodeKey, u8>,
     call_queues: HashSet<(Arc<str>, Arc<str>)>,
     queue_states: HashMap<(Arc<str>, Arc<str>), QueueState>,
+    /// Since when a service has no instance, or a queue does not exist.
+    gone: HashMap<NodeKey, u64>,
     services: Vec<ServiceSample>,
     queues: Vec<QueueSample>,
 }
@@ -106,8 +111,43 @@ impl Map {
             let now = edge.window.now(now_ns);
             edge.tone = edge.colour.tone(now_ns, now.error_share(), now.p95_ns, now.count > 0.0);
         }
-        self.edges.retain(|_, edge| edge.window.last_ns + EDGE_KEPT_NS > now_ns || edge.window.last_ns == 0);
         (self.services, self.queues) = (sample.services, sample.queues);
+        self.note_gone(now_ns);
+        self.forget_quiet_edges(now_ns);
+    }
+
+    fn note_gone(&mut self, now_ns: u64) {
+        let here = self.services.iter().filter(|service| service.state != InstanceState::Detached).map(key_of);
+        let queues = self.queues.iter().map(|queue| NodeKey::Queue(queue.space.clone(), queue.name.clone()));
+        let here: HashSet<NodeKey> = here.chain(queues).collect();
+        let drawn: HashSet<NodeKey> =
+            self.edges.keys().flat_map(|(from, to)| [from.clone(), to.clone()]).chain(self.services.iter().map(key_of)).collect();
+        self.gone.retain(|key, _| drawn.contains(key) && !here.contains(key));
+        for key in drawn {
+            if matches!(key, NodeKey::Service(_, _) | NodeKey::Queue(_, _)) && !here.contains(&key) {
+                self.gone.entry(key).or_insert(now_ns);
+            }
+        }
+    }
+
+    fn is_long_gone(&self, key: &NodeKey, now_ns: u64) -> bool {
+        self.gone.get(key).is_some_and(|since| since + GONE_KEPT_NS <= now_ns)
+    }
+
+    fn forget_quiet_edges(&mut self, now_ns: u64) {
+        let mut edges = std::mem::take(&mut self.edges);
+        edges.retain(|(from, to), edge| {
+            let kept_ns = match self.is_long_gone(from, now_ns) || self.is_long_gone(to, now_ns) {
+                true => GONE_KEPT_NS,
+                false => EDGE_KEPT_NS,
+            };
+            if edge.window.last_ns > 0 && edge.window.last_ns + kept_ns <= now_ns {
+                edge.window = Window::default();
+            }
+            // An exact counter stays: without it all that it ever counted would seem to have come at once.
+            edge.window.last_ns > 0 || edge.counted.is_some()
+        });
+        self.edges = edges;
     }
 
     fn take_found(&mut self, now_ns: u64) {
@@ -213,12 +253,11 @@ impl Map {
                 nodes.entry(node.clone()).or_insert_with(|| self.node(node, now_ns, services));
             }
         }
-        for sample in &self.services {
-            let key = match &*sample.name {
-                "gateway" => NodeKey::Gateway,
-                "reactor" => continue,
-                _ => NodeKey::Service(sample.space.clone(), sample.name.clone()),
-            };
+        for sample in self.services.iter().filter(|sample| &*sample.name != "reactor") {
+            let key = key_of(sample);
+            if self.is_long_gone(&key, now_ns) {
+                continue;
+            }
             nodes.entry(key.clone()).or_insert_with(|| self.node(&key, now_ns, services));
         }
         for queue in self.queues.iter().filter(|queue| queue.ready + queue.unacked > 0) {
@@ -301,6 +340,13 @@ impl Map {
     }
 }
 
+fn key_of(service: &ServiceSample) -> NodeKey {
+    match &*service.name {
+        "gateway" => NodeKey::Gateway,
+        _ => NodeKey::Service(service.space.clone(), service.name.clone()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -376,7 +422,33 @@ mod tests {
         map.sample(500 * S, sample(44, 0));
         let view = map.view(500 * S, &services);
         assert_eq!((view.edges[0].rate, view.edges[0].last_us), (0.0, 111_000_000));
-        map.sample(2_000 * S, sample(44, 0));
-        assert!(map.view(2_000 * S, &services).edges.is_empty());
+        for second in [2_000, 2_001] {
+            map.sample(second * S, sample(44, 0));
+            assert!(map.view(second * S, &services).edges.is_empty(), "what was counted long ago is no traffic of now");
+        }
+        map.sample(2_002 * S, sample(45, 0));
+        assert_eq!(map.view(2_003 * S, &services).edges[0].rate, 0.1);
+    }
+
+    #[test]
+    fn a_service_that_left_and_is_quiet_leaves_the_map_and_one_that_comes_back_returns() {
+        let (mut map, services) = fed(|_| 0, 12);
+        let left = |requests: u64, state: InstanceState| {
+            let mut sample = sample(requests, 0);
+            sample.services[1].state = state;
+            sample.queues.clear();
+            sample
+        };
+        let shown = |map: &Map, second: u64| map.view(second * S, &services).nodes.iter().any(|node| node.name == "orders");
+        for second in 112..130 {
+            map.sample(second * S, left(44, InstanceState::Detached));
+            assert_eq!(shown(&map, second), second < 124, "{second}");
+        }
+        map.sample(130 * S, left(45, InstanceState::Detached));
+        assert!(shown(&map, 130), "it is called and does not answer: that is worth seeing");
+        map.sample(150 * S, left(45, InstanceState::Detached));
+        assert!(!shown(&map, 150));
+        map.sample(151 * S, left(45, InstanceState::Ready));
+        assert!(shown(&map, 151));
     }
 }
