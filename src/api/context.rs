@@ -29,6 +29,8 @@ pub struct ApiContext {
     pub live_sockets: LiveSockets,
     /// Spaces whose messages are followed because somebody asked.
     pub followed: Followed,
+    /// What the start block tells a service started by hand, name and value.
+    pub variables: Arc<[(&'static str, String)]>,
 }
 
 /// Raised once every listener is bound; `/healthz` answers by it.

@@ -38,8 +38,8 @@ pub(super) fn api() -> (Router<ApiContext>, Collector) {
     let mut router = Router::new();
     let mut collector = Collector::default();
     serve!(router, collector, health: healthz => __path_healthz);
-    serve!(router, collector, node: version => __path_version, ports => __path_ports, overview => __path_overview, spaces => __path_spaces,
-        create_space => __path_create_space, delete_space => __path_delete_space);
+    serve!(router, collector, node: version => __path_version, ports => __path_ports, environment => __path_environment,
+        overview => __path_overview, spaces => __path_spaces, create_space => __path_create_space, delete_space => __path_delete_space);
     serve!(router, collector, services:
         list => __path_list, one => __path_one, command => __path_command, console => __path_console);
     serve!(router, collector, telemetry:

@@ -1,7 +1,7 @@
 //! Builds the engines from the configuration and joins them; nothing runs yet.
 
-use super::StartError;
 use super::wiring::{BrokerTopology, BusAttachments, ClientDefinitions, GuardedAccounts, InstanceDoors, SupervisedServices};
+use super::{StartError, banner};
 use crate::access::Access;
 use crate::api::management::{self, Facts, ManagementContext, Samples};
 use crate::api::view::Sources;
@@ -229,6 +229,7 @@ impl Plans<'_> {
             tasks: self.tasks.doors.clone(),
             live_sockets: api::LiveSockets::default(),
             followed: api::Followed::default(),
+            variables: banner::client_variables(self.config, self.doors, &access.token()).into(),
         })
     }
 }

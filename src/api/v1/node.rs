@@ -3,7 +3,7 @@
 use crate::api::ApiContext;
 use crate::api::params::PathParts;
 use crate::api::problem::Problem;
-use crate::api::view::{self, Door, Overview, Version};
+use crate::api::view::{self, Door, Overview, Variable, Version};
 use crate::model::identity::Principal;
 use crate::model::space::Space;
 use axum::extract::State;
@@ -21,6 +21,12 @@ pub async fn version(State(context): State<ApiContext>) -> Json<Version> {
 #[utoipa::path(get, path = "/api/v1/ports", tag = "node", responses((status = 200, body = [Door])))]
 pub async fn ports(State(context): State<ApiContext>) -> Json<Vec<Door>> {
     Json(view::doors(&context.sources))
+}
+
+/// What a service started by hand on this machine should have in its environment: the lines of the start block.
+#[utoipa::path(get, path = "/api/v1/environment", tag = "node", responses((status = 200, body = [Variable])))]
+pub async fn environment(State(context): State<ApiContext>) -> Json<Vec<Variable>> {
+    Json(context.variables.iter().map(|(name, value)| Variable { name, value: value.clone() }).collect())
 }
 
 /// The whole at a glance.

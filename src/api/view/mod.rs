@@ -15,7 +15,7 @@ mod state;
 
 pub use board::{Board, InOut, QueueRate, Rates};
 pub use console::{ConsoleLine, console};
-pub use node::{Door, Overview, Version, doors, overview};
+pub use node::{Door, Overview, Variable, Version, doors, overview};
 pub use service::{Instance, Service, services};
 
 use crate::broker::Broker;

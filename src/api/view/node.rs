@@ -18,6 +18,13 @@ pub struct Version {
     pub ui: &'static str,
 }
 
+/// A variable of the environment.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct Variable {
+    pub name: &'static str,
+    pub value: String,
+}
+
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct Overview {
     pub version: &'static str,

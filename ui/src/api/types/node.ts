@@ -56,6 +56,11 @@ export interface Snippet {
   file: string;
   text: string;
 }
+// ---- GET /api/v1/environment: for a service started by hand, as the start block says it ----
+export interface Variable {
+  name: string;
+  value: string;
+}
 /** RFC 9457. */
 export interface Problem {
   type: string;

@@ -3,7 +3,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { get, problemFrom } from "../../api/client";
-import type { Door, Happening, Service, Snippet as SnippetFile } from "../../api/types";
+import type { Door, Happening, Service, Snippet as SnippetFile, Variable } from "../../api/types";
 import { useHappenings } from "../../live/happenings";
 import { useChannel, useOverview } from "../../live/hooks";
 import { CopyButton } from "../../parts/CopyButton";
@@ -13,7 +13,7 @@ import { Glyph, StateMark } from "../../parts/marks";
 import { Fault, Outlines } from "../../parts/Region";
 import { Snippet, useSnippet } from "../../parts/Snippet";
 import "./empty.css";
-import { doorsByName, environment, portOf, publicUrl, runCommand, served } from "./doors";
+import { doorsByName, portOf, publicUrl, runCommand, served } from "./doors";
 import { WaitingMap } from "./WaitingMap";
 
 const NAME = "greeter";
@@ -29,7 +29,7 @@ export function EmptyOverview({ gateway }: { gateway: Service | undefined }) {
       <aside className="region line-left" aria-label="Noticed and doors">
         {noticed.length > 0 ? <Noticed rows={noticed} /> : null}
         <Doors doors={doors.filter(served)} />
-        <ShellBlock doors={doors} />
+        <ShellBlock />
         <Foot />
       </aside>
     </div>
@@ -43,6 +43,7 @@ function Lesson({ doors, gateway }: { doors: readonly Door[]; gateway: Service |
     staleTime: 60_000,
   });
   const [chosen, choose] = useSnippet(data ?? []);
+  const variables = useVariables();
   const call = `curl ${publicUrl(doors)}/${NAME}/hello`;
   const otlp = portOf(doors, "otlp_grpc") ?? portOf(doors, "bus");
   return (
@@ -61,7 +62,11 @@ function Lesson({ doors, gateway }: { doors: readonly Door[]; gateway: Service |
       {chosen ? (
         <ol className="steps">
           <Step n={1} does="Install" command={chosen.install} />
-          <Step n={2} does={`Save as ${chosen.file.split("/").at(-1)}, run`} command={runCommand(chosen.run, doors)} />
+          <Step
+            n={2}
+            does={`Save as ${chosen.file.split("/").at(-1)}, run`}
+            command={runCommand(chosen.run, variables)}
+          />
           <Step n={3} does="Call it" command={call} />
         </ol>
       ) : null}
@@ -155,24 +160,37 @@ function DoorRow({ door }: { door: Door }) {
 const shortAddress = (address: string): string => /:\d+$/.exec(address.trim())?.[0] ?? address.trim();
 const unique = (v: string, i: number, all: string[]): boolean => all.indexOf(v) === i;
 
-function ShellBlock({ doors }: { doors: readonly Door[] }) {
-  const lines = environment(doors);
+/** What the start block says: the two are never different. */
+function useVariables(): readonly Variable[] {
+  const { data } = useQuery({
+    queryKey: ["environment"],
+    queryFn: ({ signal }) => get<Variable[]>("environment", {}, signal),
+    staleTime: 60_000,
+  });
+  return data ?? [];
+}
+
+export function ShellBlock() {
+  const lines = useVariables();
   if (lines.length === 0) return null;
   return (
     <section aria-label="For your shell">
       <header className="region-head">
         <h2>For your shell</h2>
         <div className="region-tools">
-          <CopyButton text={lines.map(([k, v]) => `export ${k}=${v}`).join("\n")} label="Copy the variables">
+          <CopyButton
+            text={lines.map(({ name, value }) => `export ${name}=${value}`).join("\n")}
+            label="Copy the variables"
+          >
             Copy
           </CopyButton>
         </div>
       </header>
       <pre className="code shell" tabIndex={0}>
-        {lines.map(([k, v]) => (
-          <span key={k}>
-            <span className="meta">{k}=</span>
-            {v}
+        {lines.map(({ name, value }) => (
+          <span key={name}>
+            <span className="meta">{name}=</span>
+            {value}
             {"\n"}
           </span>
         ))}

@@ -1,6 +1,6 @@
 // What the doors' addresses mean for a command line. Pure.
 
-import type { Door } from "../../api/types";
+import type { Door, Variable } from "../../api/types";
 
 const ORDER = ["http", "https", "ingress", "control", "bus", "amqp", "amqps", "otlp_grpc", "otlp_http"];
 
@@ -27,17 +27,11 @@ export function publicUrl(doors: readonly Door[]): string {
 /** Not merely absent by choice or by version: it should listen. */
 export const served = (d: Door): boolean => d.address !== null || !/^(off|not served)/.test(d.state);
 
-/** A snippet dials the standard port; on another one its command says which. */
-export function runCommand(run: string, doors: readonly Door[]): string {
-  const amqp = portOf(doors, "amqp") ?? portOf(doors, "bus");
-  return amqp === null || amqp === 5672 ? run : `AMQP_URL=amqp://localhost:${amqp} ${run}`;
-}
+/** Where a snippet goes by itself. */
+const STANDARD = "amqp://guest:guest@localhost:5672";
 
-export function environment(doors: readonly Door[]): [string, string][] {
-  const lines: [string, string][] = [];
-  const amqp = portOf(doors, "amqp") ?? portOf(doors, "bus");
-  if (amqp !== null) lines.push(["AMQP_URL", `amqp://localhost:${amqp}`]);
-  const otlp = portOf(doors, "otlp_grpc") ?? portOf(doors, "bus");
-  if (otlp !== null) lines.push(["OTEL_EXPORTER_OTLP_ENDPOINT", `http://localhost:${otlp}`]);
-  return lines;
+/** A snippet dials the standard port as guest; anything else its command must say. */
+export function runCommand(run: string, variables: readonly Variable[]): string {
+  const amqp = variables.find((v) => v.name === "AMQP_URL");
+  return amqp === undefined || amqp.value === STANDARD ? run : `AMQP_URL=${amqp.value} ${run}`;
 }

@@ -13,7 +13,7 @@ import { Since } from "../../parts/Time";
 import { chooseZone, useZone } from "../../parts/zone";
 import { defaultLength } from "../../time/defaults";
 import { doorsByName } from "../overview/doors";
-import { Doors } from "../overview/EmptyOverview";
+import { Doors, ShellBlock } from "../overview/EmptyOverview";
 import "../overview/empty.css";
 import "./settings.css";
 
@@ -29,6 +29,7 @@ export function SettingsPage() {
       </div>
       <div className="line-left">
         <Doors doors={doors} />
+        <ShellBlock />
       </div>
     </div>
   );
