@@ -179,12 +179,21 @@ impl Access {
         Catalog::from_iter([Entry::User(guest), Entry::Permission(permission)])
     }
 
+    fn knows(&self, user: &str) -> bool {
+        self.accounts.load().users.contains_key(user)
+    }
+
     fn refuse(&self, login: &Login<'_>) -> Refusal {
         let what = format!("login of user '{}' from {} by {} was refused", login.user, login.peer, login.mechanism);
         let next = match self.mode {
             _ if !self.admits_peer(login.user, login.peer) => {
                 "this user can only connect from this machine (auth.loopback_users); from elsewhere use the token printed at \
                  start as the password, or another user"
+            }
+            // Who is here may list the users anyway; others are not told whether there is one.
+            AccessMode::Dev if self.is_trusted(login.peer) && self.knows(login.user) => {
+                "that is not this user's password; give it another one on the dashboard's Access page, or use the token printed at \
+                 start as the password"
             }
             AccessMode::Dev => "from this machine use guest/guest; from elsewhere use the token printed at start as the password",
             AccessMode::Required => "use a user's own password, or the control token as the password",
@@ -241,6 +250,19 @@ mod tests {
             assert!(!attempt(&access, "guest", "guest", peer), "{peer}");
         }
         assert!(!attempt(&access, "guest", "wrong", "127.0.0.1"));
+    }
+
+    #[test]
+    fn a_wrong_password_is_called_that_only_to_who_may_list_the_users() {
+        let access = access(AccessMode::Dev);
+        let hint = |user: &str, peer: &str| {
+            let login = Login { mechanism: "PLAIN", user, password: "wrong", peer: peer.parse().expect("an address") };
+            access.login(login).expect_err("refused").next.expect("a hint")
+        };
+        assert!(hint("guest", "127.0.0.1").starts_with("that is not this user's password"));
+        assert!(hint("eve", "127.0.0.1").starts_with("from this machine use guest/guest"));
+        assert_eq!(hint("eve", "172.17.0.1"), hint("eve", "10.0.0.1"));
+        assert!(hint("guest", "10.0.0.1").contains("auth.loopback_users"));
     }
 
     #[test]
