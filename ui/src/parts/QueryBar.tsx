@@ -3,7 +3,8 @@
 import { type ReactNode, useEffect, useRef, useState } from "react";
 import type { Problem } from "../api/types";
 import { useKeys } from "../keys/useKeys";
-import { isChip, type Token, tokens, withoutToken } from "../query/tokens";
+import { type Draft, filterOf, settle, settled, typed, unchipped, withoutChip } from "../query/draft";
+import type { Token } from "../query/tokens";
 import { Icon } from "./Icon";
 
 interface QueryBarProps {
@@ -22,6 +23,7 @@ interface QueryBarProps {
 }
 
 const TYPING_MS = 300;
+const isPressed = (): boolean => document.querySelector(":active") !== null;
 
 export function QueryBar(props: QueryBarProps) {
   return (
@@ -32,67 +34,67 @@ export function QueryBar(props: QueryBarProps) {
   );
 }
 
-function split(value: string, plain: boolean): { chips: { token: Token; index: number }[]; rest: string } {
-  const all = tokens(value);
-  const chips = plain ? [] : all.map((token, index) => ({ token, index })).filter((x) => isChip(x.token));
-  const rest = plain
-    ? value
-    : all
-        .filter((t) => !isChip(t))
-        .map((t) => t.text)
-        .join(" ");
-  return { chips, rest };
-}
-
-/** The text being typed, beside the conditions that stand as chips already. */
-function useDraft(value: string, plain: boolean, onChange: QueryBarProps["onChange"]) {
-  const { chips, rest } = split(value, plain);
-  const [draft, setDraft] = useState(rest);
+/** What is being typed, and when the page learns of it: a moment later, replacing the address, so that the list follows. */
+function useDraft({ value, onChange, plain = false }: QueryBarProps) {
+  const [draft, setDraft] = useState(() => settled(value, plain));
   const [seen, setSeen] = useState(value);
   const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
+  /** What the page was told and has not said back yet, newest last: while it does, more may have been typed. */
+  const told = useRef([value]);
+  const tell = useRef(onChange);
+  tell.current = onChange;
   if (seen !== value) {
     setSeen(value);
-    if (draft.trim() !== rest) setDraft(rest);
+    const at = told.current.lastIndexOf(value);
+    if (at < 0) setDraft(settled(value, plain));
+    told.current = at < 0 ? [value] : told.current.slice(at);
   }
   useEffect(() => () => clearTimeout(timer.current), []);
-  const chipText = chips.map((x) => x.token.text).join(" ");
-  const join = (text: string) => [chipText, text.trim()].filter(Boolean).join(" ");
-  const commit = (text: string, replace: boolean) => {
+  const apply = (next: Draft, replace: boolean) => {
     clearTimeout(timer.current);
-    if (join(text) !== value) onChange(join(text), replace);
-    // Complete conditions have become chips: the draft keeps what has not.
-    setDraft(plain ? text : split(text, plain).rest);
+    const text = filterOf(next, plain);
+    if (text === told.current.at(-1)) return;
+    told.current.push(text);
+    tell.current(text, replace);
   };
-  const type = (text: string) => {
-    setDraft(text);
+  const later = (next: Draft) => {
     clearTimeout(timer.current);
-    if (text.endsWith(" ") && !plain && tokens(text).some(isChip)) return commit(text, false);
-    // A condition is finished by a space or Enter: half a value would only find nothing.
-    if (plain || !tokens(text).some((t) => t.field !== null))
-      timer.current = setTimeout(() => onChange(join(text), true), TYPING_MS);
+    // Rows must not move between press and release.
+    timer.current = setTimeout(() => (isPressed() ? later(next) : apply(next, true)), TYPING_MS);
   };
-  /** The last chip becomes text again. */
-  const unchip = () => {
-    const last = chips.at(-1);
-    if (!last) return false;
-    onChange(withoutToken(value, last.index), true);
-    setDraft([last.token.text, draft].filter(Boolean).join(" "));
-    return true;
+  return {
+    draft,
+    type: (text: string) => {
+      const next = typed(draft, text, plain);
+      setDraft(next);
+      later(next);
+    },
+    /** Complete conditions become chips; the address gets a new entry unless it only follows. */
+    set: (next: Draft, replace: boolean) => {
+      setDraft(next);
+      apply(next, replace);
+    },
+    /** A click took the focus away: what was typed last waits until it is done. */
+    leave: () => {
+      if (filterOf(draft, plain) !== told.current.at(-1)) later(draft);
+    },
   };
-  return { chips, draft, commit, type, unchip };
 }
 
-export function QueryField({ value, onChange, placeholder, note, problem, plain = false, maxWidth }: QueryBarProps) {
+export function QueryField(props: QueryBarProps) {
+  const { placeholder, note, problem, plain = false, maxWidth } = props;
   const input = useRef<HTMLInputElement>(null);
-  const { chips, draft, commit, type, unchip } = useDraft(value, plain, onChange);
+  const { draft, type, set, leave } = useDraft(props);
   useKeys([{ keys: "/", does: "Focus the filter", run: () => input.current?.focus() }]);
   const onKeyDown = (event: React.KeyboardEvent<HTMLInputElement>) => {
     const { selectionStart, selectionEnd } = event.currentTarget;
-    if (event.key === "Enter") commit(draft, false);
+    const atStart = selectionStart === 0 && selectionEnd === 0;
+    if (event.key === "Enter") set(settle(draft, plain), false);
     else if (event.key === "Escape") {
-      commit(draft, true);
+      set(settle(draft, plain), true);
       input.current?.blur();
-    } else if (event.key !== "Backspace" || selectionStart !== 0 || selectionEnd !== 0 || !unchip()) return;
+    } else if (event.key === "Backspace" && atStart && draft.chips.length > 0) set(unchipped(draft), true);
+    else return;
     event.preventDefault();
     event.stopPropagation();
   };
@@ -102,8 +104,8 @@ export function QueryField({ value, onChange, placeholder, note, problem, plain 
       style={maxWidth ? { maxWidth } : undefined}
       title={problem?.detail}
     >
-      {chips.map(({ token, index }) => (
-        <Chip key={`${index} ${token.text}`} token={token} remove={() => onChange(withoutToken(value, index), false)} />
+      {draft.chips.map((token, index) => (
+        <Chip key={`${index} ${token.text}`} token={token} remove={() => set(withoutChip(draft, index), false)} />
       ))}
       <input
         ref={input}
@@ -112,10 +114,10 @@ export function QueryField({ value, onChange, placeholder, note, problem, plain 
         autoComplete="off"
         aria-label="Filter"
         aria-invalid={problem ? true : undefined}
-        placeholder={chips.length === 0 ? placeholder : ""}
-        value={draft}
+        placeholder={draft.chips.length === 0 ? placeholder : ""}
+        value={draft.text}
         onChange={(event) => type(event.target.value)}
-        onBlur={() => commit(draft, true)}
+        onBlur={leave}
         onKeyDown={onKeyDown}
       />
       <FieldNote note={note} problem={problem} />
