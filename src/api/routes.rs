@@ -57,7 +57,8 @@ pub(super) fn api() -> (Router<ApiContext>, Collector) {
         policies => __path_policies, put_policy => __path_put_policy, delete_policy => __path_delete_policy,
         users => __path_users, put_user => __path_put_user, delete_user => __path_delete_user,
         permissions => __path_permissions, put_permission => __path_put_permission, delete_permission => __path_delete_permission,
-        space => __path_space);
+        space => __path_space, put_space_limits => __path_put_space_limits, topic_permissions => __path_topic_permissions,
+        put_topic_permission => __path_put_topic_permission, delete_topic_permission => __path_delete_topic_permission);
     serve!(router, collector, journeys: journeys => __path_journeys, journey => __path_journey);
     serve!(router, collector, messages:
         messages => __path_messages, message => __path_message, delete_message => __path_delete_message,

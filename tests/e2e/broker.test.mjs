@@ -105,6 +105,7 @@ const PAGES = {
   "queue's unacked": ["/queues/%2F/held?standing=unacked", "row", /holder/],
   users: ["/access", "row", /guest/],
   permissions: ["/access?tab=permissions", "row", /guest/],
+  topics: ["/access?tab=topics", "button", /New topic permission/],
   spaces: ["/access?tab=spaces", "row", /\//],
 };
 
@@ -336,4 +337,64 @@ test("a policy, a user with a permission and a space are made and deleted in the
   });
   const users = await reactor.api("users");
   assert.deepEqual(users.find((u) => u.name === "ann")?.spaces, ["/"]);
+});
+
+test("limits of a user and a space, and a topic permission, are set and cleared in their dialogs", async () => {
+  await reactor.api("users/bob", { method: "PUT", headers: { "content-type": "application/json" }, body: "{}" });
+  await reactor.api("spaces/green", { method: "PUT" });
+  await on("/access?open=bob", {}, async (page) => {
+    const dialog = page.getByRole("dialog");
+    await dialog.getByRole("textbox", { name: "Connections" }).fill("many");
+    await dialog.getByText("A whole number, or nothing for no limit.").waitFor();
+    assert.equal(await dialog.getByRole("button", { name: "Save" }).isDisabled(), true);
+    await dialog.getByRole("textbox", { name: "Connections" }).fill("3");
+    await dialog.getByRole("textbox", { name: "Channels" }).fill("7");
+    assert.deepEqual(await axe(page), []);
+    await picture(page, "access-user-limits");
+    await dialog.getByRole("button", { name: "Save" }).click();
+    await page.getByRole("row", { name: /bob.*0 of 3.*7/ }).click();
+    await dialog.getByRole("textbox", { name: "Connections" }).fill("");
+    await dialog.getByRole("textbox", { name: "Channels" }).fill("");
+    await dialog.getByRole("button", { name: "Save" }).click();
+    await page.getByRole("row", { name: /bob.*no limit/ }).waitFor();
+
+    await page.goto(`${base}/access?tab=spaces&open=green`);
+    await dialog.getByRole("textbox", { name: "Queues" }).fill("5");
+    await dialog.getByRole("button", { name: "Save" }).click();
+    await page.getByRole("row", { name: /green.*0 of 5/ }).click();
+    await dialog.getByRole("button", { name: "Delete this space" }).click();
+    await dialog.getByRole("button", { name: "Delete the space and 0 messages" }).click();
+    await page.getByRole("row", { name: /green/ }).waitFor({ state: "detached" });
+
+    await page.goto(`${base}/access?tab=topics`);
+    await page.getByRole("button", { name: "New topic permission" }).click();
+    await dialog.getByLabel("User").fill("bob");
+    await dialog.getByLabel("Write").fill("^orders\\.");
+    assert.deepEqual(await axe(page), []);
+    await picture(page, "access-topic");
+    await dialog.getByRole("button", { name: "Hold it to these keys" }).click();
+    await page.getByRole("row", { name: /bob.*amq\.topic.*\^orders.*everything/ }).click();
+    await dialog.getByRole("button", { name: "Take this topic permission away" }).click();
+    await dialog.getByRole("button", { name: "Take it away" }).click();
+    await page.getByText("No topic permissions").waitFor();
+  });
+});
+
+test("a list follows what is typed, and the click that leaves the filter is not lost", async () => {
+  await fill("typed.one", []);
+  await fill("typed.two", []);
+  await on("/queues?q=typed.", {}, async (page) => {
+    const row = (name) => page.getByRole("row", { name });
+    await row(/typed\.one/).waitFor();
+    await page.getByLabel("Filter").press("End");
+    const pages = await page.evaluate(() => history.length);
+    await page.getByLabel("Filter").pressSequentially("t", { delay: 20 });
+    await row(/typed\.one/).waitFor({ state: "detached" });
+    await page.waitForURL(/q=typed\.t/);
+    assert.equal(await page.evaluate(() => history.length), pages, "typing fills no history");
+    // A click right after the last letter, before it was applied.
+    await page.getByLabel("Filter").pressSequentially("wo");
+    await row(/typed\.two/).click();
+    await page.getByRole("heading", { name: "typed.two" }).waitFor();
+  });
 });

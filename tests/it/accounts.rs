@@ -152,6 +152,48 @@ async fn limits_of_spaces_and_users_hold() {
 }
 
 #[tokio::test]
+async fn limits_and_topic_permissions_are_set_changed_and_cleared_over_the_api() {
+    let reactor = Reactor::start("[users.ann]\npassword = 'pass'\n[users.ann.permissions.'/']\n");
+    let api = format!("{}/api/v1", reactor.api());
+    let put = async |path: &str, body: serde_json::Value| {
+        http().put(format!("{api}/{path}")).json(&body).send().await.expect("an answer").status().as_u16()
+    };
+    let get = async |path: &str| -> serde_json::Value {
+        http().get(format!("{api}/{path}")).send().await.expect("an answer").json().await.expect("JSON")
+    };
+    let most = async || {
+        let users = get("users").await;
+        let ann = users.as_array().expect("a list").iter().find(|user| user["name"] == "ann").expect("ann").clone();
+        (ann["max_connections"].as_i64(), ann["max_channels"].as_i64(), ann["has_password"] == true)
+    };
+    assert_eq!(put("users/ann", json!({ "limits": { "max_connections": 0, "max_channels": 5 } })).await, 204);
+    assert_eq!(most().await, (Some(0), Some(5), true));
+    says(connect(&reactor, "ann", "%2f").await.map(drop), "user connection limit (0) is reached");
+    assert_eq!(put("users/ann", json!({ "tags": ["monitoring"] })).await, 204);
+    assert_eq!(most().await, (Some(0), Some(5), true), "not said, not changed");
+    assert_eq!(put("users/ann", json!({ "limits": {} })).await, 204);
+    assert_eq!(most().await, (None, None, true));
+    connect(&reactor, "ann", "%2f").await.expect("let in again");
+
+    assert_eq!(put("spaces/%2F/limits", json!({ "max_queues": 7 })).await, 204);
+    assert_eq!(get("spaces/%2F").await["max_queues"], 7);
+    assert_eq!(put("spaces/%2F/limits", json!({ "max_connections": 3 })).await, 204);
+    let space = get("spaces/%2F").await;
+    assert_eq!((&space["max_connections"], &space["max_queues"]), (&json!(3), &json!(null)));
+    assert_eq!(put("spaces/nowhere/limits", json!({})).await, 404);
+
+    let path = "topic-permissions/%2F/ann?exchange=amq.topic";
+    assert_eq!(put(path, json!({ "write": "^a", "read": ".*" })).await, 201);
+    assert_eq!(put(path, json!({ "write": "^b", "read": ".*" })).await, 204);
+    let row = json!({ "user": "ann", "space": "/", "exchange": "amq.topic", "write": "^b", "read": ".*" });
+    assert_eq!(get("topic-permissions").await, json!([row]));
+    for status in [204, 404] {
+        let answer = http().delete(format!("{api}/{path}")).send().await.expect("an answer");
+        assert_eq!(answer.status(), status);
+    }
+}
+
+#[tokio::test]
 async fn definitions_of_the_file_are_exported_and_mistakes_in_it_are_told() {
     let policy = "[spaces.'/'.policies.short]\npattern = '^tmp'\ndefinition = { max-length = 5 }\n";
     let reactor = Reactor::start(&format!("{ANN}{policy}"));

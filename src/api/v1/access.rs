@@ -7,7 +7,7 @@ use crate::api::problem::Problem;
 use crate::api::v1::services::SpaceParams;
 use crate::control::{Put, UserWish};
 use crate::kernel::pattern::Pattern;
-use crate::model::account::{Permission, User};
+use crate::model::account::{Permission, TopicPermission, User, UserLimits};
 use crate::model::identity::Principal;
 use crate::model::policy_spec::{ApplyTo, Policy};
 use crate::model::space::{Space, SpaceLimits};
@@ -172,6 +172,19 @@ pub struct AccountWish {
     password: Option<String>,
     #[serde(default)]
     tags: Vec<String>,
+    /// Those it has are kept when absent.
+    #[serde(default)]
+    limits: Option<AccountLimits>,
+}
+
+/// How much a user may have open; null is no limit.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AccountLimits {
+    #[serde(default)]
+    max_connections: Option<i64>,
+    #[serde(default)]
+    max_channels: Option<i64>,
 }
 
 /// Makes or changes a user.
@@ -189,7 +202,7 @@ pub async fn put_user(
         hashing_algorithm: known.as_ref().map(|user| user.hashing_algorithm),
         password_hash: known.map(|user| user.password_hash),
         tags: wish.tags,
-        limits: None,
+        limits: wish.limits.map(|AccountLimits { max_connections, max_channels }| UserLimits { max_connections, max_channels }),
     };
     Ok(status(context.control.put_user(&name, wish, &by)?))
 }
@@ -302,6 +315,98 @@ pub async fn space(State(context): State<ApiContext>, PathParts(name): PathParts
         unacked: queues.iter().map(|queue| queue.unacked).sum(),
         name,
     }))
+}
+
+/// How much a space may hold; null is no limit.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SpaceLimitsWish {
+    #[serde(default)]
+    max_connections: Option<i64>,
+    #[serde(default)]
+    max_queues: Option<i64>,
+}
+
+/// Sets a space's limits; what is there already stays.
+#[utoipa::path(put, path = "/api/v1/spaces/{space}/limits", tag = "access", params(("space" = String, Path)),
+    request_body = SpaceLimitsWish, responses((status = 204, description = "set"), (status = 400, body = Problem),
+    (status = 404, body = Problem)))]
+pub async fn put_space_limits(
+    State(context): State<ApiContext>,
+    Extension(by): Extension<Principal>,
+    PathParts(space): PathParts<String>,
+    Body(wish): Body<SpaceLimitsWish>,
+) -> Result<StatusCode, Problem> {
+    context.control.set_space_limit(&space, "max-connections", wish.max_connections, &by)?;
+    context.control.set_space_limit(&space, "max-queues", wish.max_queues, &by)?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// What a user may do through a topic exchange, besides its permissions: regular expressions over routing keys.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct TopicPermissionRow {
+    pub user: String,
+    pub space: String,
+    pub exchange: String,
+    pub write: String,
+    pub read: String,
+}
+
+/// The topic permissions, user by user.
+#[utoipa::path(get, path = "/api/v1/topic-permissions", tag = "access", responses((status = 200, body = [TopicPermissionRow])))]
+pub async fn topic_permissions(State(context): State<ApiContext>) -> Json<Vec<TopicPermissionRow>> {
+    let row = |it: TopicPermission| {
+        let TopicPermission { user, vhost, exchange, write, read } = it;
+        TopicPermissionRow { user, space: vhost, exchange, write, read }
+    };
+    Json(context.control.topic_permissions().into_iter().map(row).collect())
+}
+
+/// Which routing keys a user should be held to. An empty pattern allows nothing, `.*` everything.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TopicPermissionWish {
+    write: String,
+    read: String,
+}
+
+/// Which exchange's.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct ExchangeParams {
+    /// Name of the topic exchange.
+    exchange: String,
+}
+
+/// Holds a user to routing keys at a topic exchange.
+#[utoipa::path(put, path = "/api/v1/topic-permissions/{space}/{user}", tag = "access",
+    params(("space" = String, Path), ("user" = String, Path), ExchangeParams), request_body = TopicPermissionWish,
+    responses((status = 201, description = "held"), (status = 204, description = "changed"), (status = 400, body = Problem),
+    (status = 404, body = Problem)))]
+pub async fn put_topic_permission(
+    State(context): State<ApiContext>,
+    Extension(by): Extension<Principal>,
+    PathParts((space, user)): PathParts<(String, String)>,
+    Params(ExchangeParams { exchange }): Params<ExchangeParams>,
+    Body(wish): Body<TopicPermissionWish>,
+) -> Result<StatusCode, Problem> {
+    let TopicPermissionWish { write, read } = wish;
+    Ok(status(context.control.put_topic_permission(TopicPermission { user, vhost: space, exchange, write, read }, &by)?))
+}
+
+/// Lets a user use any routing key at a topic exchange again.
+#[utoipa::path(delete, path = "/api/v1/topic-permissions/{space}/{user}", tag = "access",
+    params(("space" = String, Path), ("user" = String, Path), ExchangeParams),
+    responses((status = 204, description = "taken away"), (status = 404, body = Problem)))]
+pub async fn delete_topic_permission(
+    State(context): State<ApiContext>,
+    Extension(by): Extension<Principal>,
+    PathParts((space, user)): PathParts<(String, String)>,
+    Params(ExchangeParams { exchange }): Params<ExchangeParams>,
+) -> Result<StatusCode, Problem> {
+    context.control.delete_topic_permissions(&space, &user, Some(&exchange), &by)?;
+    Ok(StatusCode::NO_CONTENT)
 }
 
 fn status(put: Put) -> StatusCode {

@@ -30,7 +30,15 @@ export interface PermissionRow {
   write: string;
   read: string;
 }
-// ---- GET, PUT and DELETE /api/v1/spaces/{space} ----
+// ---- GET /api/v1/topic-permissions; PUT and DELETE /api/v1/topic-permissions/{space}/{user}?exchange= ----
+export interface TopicPermissionRow {
+  user: string;
+  space: string;
+  exchange: string;
+  write: string;
+  read: string;
+}
+// ---- GET, PUT and DELETE /api/v1/spaces/{space}; PUT /api/v1/spaces/{space}/limits ----
 export interface SpaceRow {
   name: string;
   description: string;

@@ -6,18 +6,17 @@ import { QueryField } from "../../parts/QueryBar";
 import { Segments } from "../../parts/Segments";
 import { Permissions } from "./Permissions";
 import { Spaces } from "./Spaces";
-import type { AccessSearch } from "./search";
+import { type Change, NEW } from "./search";
+import { Topics } from "./Topics";
 import { Users } from "./Users";
-
-export type Change = (next: Partial<AccessSearch>, replace?: boolean) => void;
-export const NEW = "+";
 
 const TABS = [
   ["users", "Users"],
   ["permissions", "Permissions"],
+  ["topics", "Topics"],
   ["spaces", "Spaces"],
 ] as const;
-const ONE = { users: "user", permissions: "permission", spaces: "space" } as const;
+const ONE = { users: "user", permissions: "permission", topics: "topic permission", spaces: "space" } as const;
 
 export function AccessPage() {
   const search = useSearch({ from: "/access" });
@@ -48,12 +47,13 @@ export function AccessPage() {
           plain
           value={search.q ?? ""}
           onChange={(q, replace) => change({ q: q || undefined }, replace)}
-          placeholder={`Filter ${tab}`}
+          placeholder={`Filter ${tab === "topics" ? "topic permissions" : tab}`}
           maxWidth={420}
         />
       </div>
       {tab === "users" ? <Users {...own} /> : null}
       {tab === "permissions" ? <Permissions {...own} /> : null}
+      {tab === "topics" ? <Topics {...own} /> : null}
       {tab === "spaces" ? <Spaces {...own} /> : null}
     </div>
   );

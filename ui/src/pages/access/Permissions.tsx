@@ -2,23 +2,14 @@ import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { get, segment } from "../../api/client";
 import type { PermissionRow } from "../../api/types";
+import { EditDialog, useEdit } from "../../parts/Confirm";
 import { TextField } from "../../parts/Form";
 import { Empty } from "../../parts/Region";
+import { ShortList } from "../../parts/ShortList";
 import type { Column } from "../../parts/Table";
-import { Confirm } from "../queues/QueueDialogs";
-import { type Change, NEW } from "./AccessPage";
-import { AccessTable } from "./AccessTable";
-import type { AccessSearch } from "./search";
-import { useEdit } from "./useEdit";
-
-const pattern = (text: string) =>
-  text === "" ? (
-    <span className="meta">nothing</span>
-  ) : text === ".*" ? (
-    "everything"
-  ) : (
-    <span className="mono">{text}</span>
-  );
+import { Pattern } from "./Pattern";
+import { listState, NEW, type TabProps } from "./search";
+import { useNames } from "./useNames";
 
 const COLUMNS: Column<PermissionRow>[] = [
   {
@@ -37,31 +28,29 @@ const COLUMNS: Column<PermissionRow>[] = [
     sort: (p) => p.space,
     cell: (p) => <span className="mono">{p.space}</span>,
   },
-  { id: "configure", head: "Configure", cell: (p) => pattern(p.configure), title: (p) => p.configure },
-  { id: "write", head: "Write", narrow: 90, cell: (p) => pattern(p.write), title: (p) => p.write },
-  { id: "read", head: "Read", narrow: 90, cell: (p) => pattern(p.read), title: (p) => p.read },
+  { id: "configure", head: "Configure", cell: (p) => <Pattern text={p.configure} />, title: (p) => p.configure },
+  { id: "write", head: "Write", narrow: 90, cell: (p) => <Pattern text={p.write} />, title: (p) => p.write },
+  { id: "read", head: "Read", narrow: 90, cell: (p) => <Pattern text={p.read} />, title: (p) => p.read },
 ];
 
 const keyOf = (p: PermissionRow) => `${p.user} ${p.space}`;
 
-export function Permissions({ search, change }: { search: AccessSearch; change: Change }) {
+export function Permissions(own: TabProps) {
   const query = useQuery({
     queryKey: ["access", "permissions"],
     queryFn: ({ signal }) => get<PermissionRow[]>("permissions", {}, signal),
     refetchInterval: 3000,
   });
-  const close = () => change({ open: undefined }, true);
-  const known = query.data?.find((p) => keyOf(p) === search.open) ?? null;
+  const known = query.data?.find((p) => keyOf(p) === own.search.open) ?? null;
   return (
     <>
-      <AccessTable
+      <ShortList
         what="permission"
         query={query}
         columns={COLUMNS}
         keyOf={keyOf}
         texts={(p) => [p.user, p.space]}
-        search={search}
-        change={change}
+        state={listState(own)}
         empty={
           <Empty title="No permissions">
             A permission lets a user open a space, and says by patterns which queues and exchanges it may configure,
@@ -69,19 +58,15 @@ export function Permissions({ search, change }: { search: AccessSearch; change: 
           </Empty>
         }
       />
-      {search.open === NEW || known ? (
-        <PermissionDialog key={known ? keyOf(known) : NEW} known={known} close={close} />
+      {own.search.open === NEW || known ? (
+        <PermissionDialog
+          key={known ? keyOf(known) : NEW}
+          known={known}
+          close={() => own.change({ open: undefined }, true)}
+        />
       ) : null}
     </>
   );
-}
-
-function useNames(path: string): string[] {
-  const { data } = useQuery({
-    queryKey: ["access", "names", path],
-    queryFn: ({ signal }) => get<(string | { name: string })[]>(path, {}, signal),
-  });
-  return (data ?? []).map((row) => (typeof row === "string" ? row : row.name));
 }
 
 function PermissionDialog({ known, close }: { known: PermissionRow | null; close: () => void }) {
@@ -90,41 +75,30 @@ function PermissionDialog({ known, close }: { known: PermissionRow | null; close
   const [configure, setConfigure] = useState(known?.configure ?? ".*");
   const [write, setWrite] = useState(known?.write ?? ".*");
   const [read, setRead] = useState(known?.read ?? ".*");
-  const [removing, setRemoving] = useState(false);
   const users = useNames("users");
   const spaces = useNames("spaces");
-  const { put, remove } = useEdit(
-    `permissions/${segment(space)}/${segment(user)}`,
-    () => ({ configure, write, read }),
-    close,
-  );
-  if (removing) {
-    return (
-      <Confirm
-        title={`Take ${user}'s permissions in ${space} away`}
-        keep="Leave them"
-        act="Take them away"
-        danger
-        disabled={remove.isPending}
-        error={remove.error}
-        run={() => remove.mutate()}
-        close={() => setRemoving(false)}
-      >
-        <p>
-          <span className="mono">{user}</span> may not open the space any more.
-        </p>
-      </Confirm>
-    );
-  }
+  const path = `permissions/${segment(space)}/${segment(user)}`;
+  const edit = useEdit(["access"], path, () => ({ configure, write, read }), close);
   return (
-    <Confirm
+    <EditDialog
       title={known ? `What ${known.user} may do in ${known.space}` : "New permission"}
-      keep="Cancel"
       act={known ? "Save" : "Give the permission"}
-      disabled={put.isPending || user === "" || space === ""}
-      error={put.error}
-      run={() => put.mutate()}
+      disabled={user === "" || space === ""}
+      edit={edit}
       close={close}
+      removal={
+        known && {
+          link: "Take these permissions away",
+          title: `Take ${user}'s permissions in ${space} away`,
+          keep: "Leave them",
+          act: "Take them away",
+          words: (
+            <>
+              <span className="mono">{user}</span> may not open the space any more.
+            </>
+          ),
+        }
+      }
     >
       {known ? null : (
         <>
@@ -153,13 +127,6 @@ function PermissionDialog({ known, close }: { known: PermissionRow | null; close
         onChange={setRead}
         hint="Queues it may consume, exchanges it may bind from."
       />
-      {known ? (
-        <p>
-          <button type="button" className="link err" onClick={() => setRemoving(true)}>
-            Take these permissions away
-          </button>
-        </p>
-      ) : null}
-    </Confirm>
+    </EditDialog>
   );
 }

@@ -3,29 +3,18 @@ import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { get, segment } from "../../api/client";
 import type { SpaceRow } from "../../api/types";
+import { EditDialog, useEdit } from "../../parts/Confirm";
 import { TextField } from "../../parts/Form";
 import { plural } from "../../parts/format";
 import { Num } from "../../parts/Num";
 import { Empty } from "../../parts/Region";
+import { ShortList } from "../../parts/ShortList";
 import type { Column } from "../../parts/Table";
-import { Confirm } from "../queues/QueueDialogs";
-import { type Change, NEW } from "./AccessPage";
-import { AccessTable } from "./AccessTable";
-import type { AccessSearch } from "./search";
-import { useEdit } from "./useEdit";
+import { Limited, LimitField } from "./Limited";
+import { readLimit } from "./readLimit";
+import { listState, NEW, type TabProps } from "./search";
 
 const quiet = (v: number) => (v === 0 ? <span className="meta">0</span> : <Num value={v} />);
-const limited = (v: number, max: number | null) => (
-  <>
-    {quiet(v)}
-    {max === null ? null : (
-      <span className="meta">
-        {" "}
-        of <Num value={max} />
-      </span>
-    )}
-  </>
-);
 
 const COLUMNS: Column<SpaceRow>[] = [
   {
@@ -47,7 +36,7 @@ const COLUMNS: Column<SpaceRow>[] = [
     width: 120,
     narrow: 76,
     sort: (s) => s.queues,
-    cell: (s) => limited(s.queues, s.max_queues),
+    cell: (s) => <Limited value={s.queues} max={s.max_queues} />,
   },
   {
     id: "exchanges",
@@ -63,7 +52,7 @@ const COLUMNS: Column<SpaceRow>[] = [
     num: true,
     width: 120,
     sort: (s) => s.connections,
-    cell: (s) => limited(s.connections, s.max_connections),
+    cell: (s) => <Limited value={s.connections} max={s.max_connections} />,
   },
   { id: "ready", head: "Ready", num: true, width: 90, narrow: 76, sort: (s) => s.ready, cell: (s) => quiet(s.ready) },
   { id: "unacked", head: "Unacked", num: true, width: 90, sort: (s) => s.unacked, cell: (s) => quiet(s.unacked) },
@@ -71,7 +60,7 @@ const COLUMNS: Column<SpaceRow>[] = [
 
 const keyOf = (s: SpaceRow) => s.name;
 
-export function Spaces({ search, change }: { search: AccessSearch; change: Change }) {
+export function Spaces(own: TabProps) {
   const query = useQuery({
     queryKey: ["access", "spaces"],
     queryFn: async ({ signal }) => {
@@ -80,39 +69,30 @@ export function Spaces({ search, change }: { search: AccessSearch; change: Chang
     },
     refetchInterval: 3000,
   });
-  const close = () => change({ open: undefined }, true);
-  const known = query.data?.find((s) => s.name === search.open) ?? null;
+  const close = () => own.change({ open: undefined }, true);
+  const known = query.data?.find((s) => s.name === own.search.open) ?? null;
   return (
     <>
-      <AccessTable
+      <ShortList
         what="space"
         query={query}
         columns={COLUMNS}
         keyOf={keyOf}
         texts={(s) => [s.name, s.description]}
-        search={search}
-        change={change}
+        state={listState(own)}
         empty={<Empty title="No spaces">A space keeps services, queues and messages apart from those of others.</Empty>}
       />
-      {search.open === NEW ? <NewSpace close={close} /> : null}
-      {known ? <DeleteSpace key={known.name} space={known} close={close} /> : null}
+      {own.search.open === NEW ? <NewSpace close={close} /> : null}
+      {known ? <SpaceDialog key={known.name} space={known} close={close} /> : null}
     </>
   );
 }
 
 function NewSpace({ close }: { close: () => void }) {
   const [name, setName] = useState("");
-  const { put } = useEdit(`spaces/${segment(name)}`, () => undefined, close);
+  const edit = useEdit(["access"], `spaces/${segment(name)}`, () => undefined, close);
   return (
-    <Confirm
-      title="New space"
-      keep="Cancel"
-      act={`Make ${name || "the space"}`}
-      disabled={put.isPending || name === ""}
-      error={put.error}
-      run={() => put.mutate()}
-      close={close}
-    >
+    <EditDialog title="New space" act={`Make ${name || "the space"}`} disabled={name === ""} edit={edit} close={close}>
       <TextField
         label="Name"
         mono
@@ -122,39 +102,52 @@ function NewSpace({ close }: { close: () => void }) {
         placeholder="blue"
         hint="An AMQP virtual host: services, queues and messages in it are apart from those of other spaces."
       />
-    </Confirm>
+    </EditDialog>
   );
 }
 
 const DEFAULT_SPACE = "/";
 
-function DeleteSpace({ space, close }: { space: SpaceRow; close: () => void }) {
-  const { remove } = useEdit(`spaces/${segment(space.name)}`, () => undefined, close);
+function SpaceDialog({ space, close }: { space: SpaceRow; close: () => void }) {
+  const [connections, setConnections] = useState(String(space.max_connections ?? ""));
+  const [queues, setQueues] = useState(String(space.max_queues ?? ""));
+  const most = { max_connections: readLimit(connections), max_queues: readLimit(queues) };
+  const path = `spaces/${segment(space.name)}`;
+  const limits = useEdit(["access"], `${path}/limits`, () => most, close);
+  const whole = useEdit(["access"], path, () => undefined, close);
   const held = space.ready + space.unacked;
+  const holds = `It holds ${plural(space.queues, "queue")}, ${plural(space.exchanges, "exchange")} and ${plural(held, "message")}; ${plural(space.connections, "connection")} ${space.connections === 1 ? "is" : "are"} open in it.`;
   return (
-    <Confirm
+    <EditDialog
       title={`Space ${space.name}`}
-      keep="Keep it"
-      act={`Delete the space and ${plural(held, "message")}`}
-      danger
-      disabled={remove.isPending || space.name === DEFAULT_SPACE}
-      error={remove.error}
-      run={() => remove.mutate()}
+      act="Save"
+      disabled={most.max_connections === undefined || most.max_queues === undefined}
+      edit={{ put: limits.put, remove: whole.remove }}
       close={close}
+      removal={
+        space.name === DEFAULT_SPACE
+          ? null
+          : {
+              link: "Delete this space",
+              title: `Delete space ${space.name}`,
+              keep: "Keep it",
+              act: `Delete the space and ${plural(held, "message")}`,
+              words: `${holds} Deleting it takes all of that away and closes its connections; this cannot be undone.`,
+            }
+      }
     >
       <p>
-        It holds {plural(space.queues, "queue")}, {plural(space.exchanges, "exchange")} and {plural(held, "message")};{" "}
-        {plural(space.connections, "connection")} {space.connections === 1 ? "is" : "are"} open in it.{" "}
+        {holds}{" "}
         <Link to="/queues" search={{ space: space.name }}>
           Look at its queues
         </Link>
         .
       </p>
-      <p>
-        {space.name === DEFAULT_SPACE
-          ? "The default space stays: programs that name none mean it."
-          : "Deleting it takes all of that away and closes its connections; this cannot be undone."}
-      </p>
-    </Confirm>
+      <LimitField label="Connections" value={connections} onChange={setConnections} />
+      <LimitField label="Queues" value={queues} onChange={setQueues} />
+      {space.name === DEFAULT_SPACE ? (
+        <p className="meta">The default space cannot be deleted: programs that name none mean it.</p>
+      ) : null}
+    </EditDialog>
   );
 }

@@ -2,17 +2,16 @@ import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { get, segment } from "../../api/client";
 import type { UserRow } from "../../api/types";
+import { EditDialog, useEdit } from "../../parts/Confirm";
 import { Check, TextField } from "../../parts/Form";
-import { plural } from "../../parts/format";
+import { count, plural } from "../../parts/format";
 import { Pill } from "../../parts/marks";
-import { Num } from "../../parts/Num";
 import { Empty } from "../../parts/Region";
+import { ShortList } from "../../parts/ShortList";
 import type { Column } from "../../parts/Table";
-import { Confirm } from "../queues/QueueDialogs";
-import { type Change, NEW } from "./AccessPage";
-import { AccessTable } from "./AccessTable";
-import type { AccessSearch } from "./search";
-import { useEdit } from "./useEdit";
+import { Limited, LimitField } from "./Limited";
+import { readLimit } from "./readLimit";
+import { listState, NEW, type TabProps } from "./search";
 
 const COLUMNS: Column<UserRow>[] = [
   {
@@ -56,35 +55,42 @@ const COLUMNS: Column<UserRow>[] = [
     id: "connections",
     head: "Connections",
     num: true,
-    width: 100,
+    width: 120,
     sort: (u) => u.connections,
-    cell: (u) => (u.connections === 0 ? <span className="meta">0</span> : <Num value={u.connections} />),
+    cell: (u) => <Limited value={u.connections} max={u.max_connections} />,
+  },
+  {
+    id: "channels",
+    head: "Channels at most",
+    num: true,
+    width: 130,
+    sort: (u) => u.max_channels,
+    cell: (u) => (u.max_channels === null ? <span className="meta">no limit</span> : count(u.max_channels)),
   },
 ];
 
 const keyOf = (u: UserRow) => u.name;
 
-export function Users({ search, change }: { search: AccessSearch; change: Change }) {
+export function Users(own: TabProps) {
   const query = useQuery({
     queryKey: ["access", "users"],
     queryFn: ({ signal }) => get<UserRow[]>("users", {}, signal),
     refetchInterval: 3000,
   });
-  const close = () => change({ open: undefined }, true);
-  const known = query.data?.find((u) => u.name === search.open) ?? null;
+  const close = () => own.change({ open: undefined }, true);
+  const known = query.data?.find((u) => u.name === own.search.open) ?? null;
   return (
     <>
-      <AccessTable
+      <ShortList
         what="user"
         query={query}
         columns={COLUMNS}
         keyOf={keyOf}
         texts={(u) => [u.name, ...u.tags]}
-        search={search}
-        change={change}
+        state={listState(own)}
         empty={<Empty title="No users">Programs log in as one; without any, none can connect over AMQP.</Empty>}
       />
-      {search.open === NEW || known ? <UserDialog key={known?.name ?? NEW} known={known} close={close} /> : null}
+      {own.search.open === NEW || known ? <UserDialog key={known?.name ?? NEW} known={known} close={close} /> : null}
     </>
   );
 }
@@ -100,10 +106,13 @@ function UserDialog({ known, close }: { known: UserRow | null; close: () => void
   const [name, setName] = useState(known?.name ?? "");
   const [password, setPassword] = useState("");
   const [tags, setTags] = useState<ReadonlySet<string>>(new Set(known?.tags));
-  const [removing, setRemoving] = useState(false);
-  const { put, remove } = useEdit(
+  const [connections, setConnections] = useState(String(known?.max_connections ?? ""));
+  const [channels, setChannels] = useState(String(known?.max_channels ?? ""));
+  const most = { max_connections: readLimit(connections), max_channels: readLimit(channels) };
+  const edit = useEdit(
+    ["access"],
     `users/${segment(name)}`,
-    () => ({ tags: [...tags], ...(password ? { password } : {}) }),
+    () => ({ tags: [...tags], limits: most, ...(password ? { password } : {}) }),
     close,
   );
   const flip = (tag: string) => (on: boolean) => {
@@ -112,34 +121,26 @@ function UserDialog({ known, close }: { known: UserRow | null; close: () => void
     else next.delete(tag);
     setTags(next);
   };
-  if (removing) {
-    return (
-      <Confirm
-        title={`Delete user ${name}`}
-        keep="Keep it"
-        act="Delete the user"
-        danger
-        disabled={remove.isPending}
-        error={remove.error}
-        run={() => remove.mutate()}
-        close={() => setRemoving(false)}
-      >
-        <p>
-          It goes with its permissions
-          {known && known.connections > 0 ? `, and its ${plural(known.connections, "connection")} are closed` : ""}.
-        </p>
-      </Confirm>
-    );
-  }
   return (
-    <Confirm
+    <EditDialog
       title={known ? `User ${known.name}` : "New user"}
-      keep="Cancel"
       act={known ? "Save" : `Make ${name || "the user"}`}
-      disabled={put.isPending || name === ""}
-      error={put.error}
-      run={() => put.mutate()}
+      disabled={name === "" || most.max_connections === undefined || most.max_channels === undefined}
+      edit={edit}
       close={close}
+      removal={
+        known && {
+          link: "Delete this user",
+          title: `Delete user ${name}`,
+          keep: "Keep it",
+          act: "Delete the user",
+          words: `It goes with its permissions${
+            known.connections > 0
+              ? `, and its ${plural(known.connections, "connection")} ${known.connections === 1 ? "is" : "are"} closed`
+              : ""
+          }.`,
+        }
+      }
     >
       {known ? null : <TextField label="Name" mono value={name} onChange={setName} autoFocus placeholder="orders" />}
       <TextField
@@ -157,15 +158,9 @@ function UserDialog({ known, close }: { known: UserRow | null; close: () => void
       {TAGS.map(([tag, words]) => (
         <Check key={tag} label={tag} hint={words} on={tags.has(tag)} onChange={flip(tag)} />
       ))}
-      {known ? (
-        <p>
-          <button type="button" className="link err" onClick={() => setRemoving(true)}>
-            Delete this user
-          </button>
-        </p>
-      ) : (
-        <p className="meta">It may open a space once it has a permission there.</p>
-      )}
-    </Confirm>
+      <LimitField label="Connections" value={connections} onChange={setConnections} />
+      <LimitField label="Channels" value={channels} onChange={setChannels} />
+      {known ? null : <p className="meta">It may open a space once it has a permission there.</p>}
+    </EditDialog>
   );
 }

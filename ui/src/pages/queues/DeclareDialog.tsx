@@ -4,10 +4,10 @@ import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import { segment, send } from "../../api/client";
+import { Confirm } from "../../parts/Confirm";
 import { Check, Choice, TextField } from "../../parts/Form";
 import { exchangePath } from "./links";
 import { readHeaders } from "./message";
-import { Confirm } from "./QueueDialogs";
 
 const KINDS = [
   ["direct", "direct: to the queues bound with exactly this key"],

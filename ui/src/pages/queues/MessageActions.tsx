@@ -4,10 +4,10 @@ import { useMutation } from "@tanstack/react-query";
 import { useState } from "react";
 import { problemFrom, send } from "../../api/client";
 import type { MovedMessages, PeekedMessage, QueueDetail } from "../../api/types";
+import { Confirm } from "../../parts/Confirm";
 import { bytes, count } from "../../parts/format";
 import { Menu, type MenuItem } from "../../parts/Menu";
 import { type Done, moveBack, useAction } from "./action";
-import { Confirm } from "./QueueDialogs";
 import { deathOf, placeOf } from "./queue";
 
 interface MessageActionsProps {

@@ -1,18 +1,19 @@
 // Policies of the space: settings for every queue and exchange whose name matches, changed for all of them at once.
 
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
-import { get, problemFrom, segment, send } from "../../api/client";
+import { get, segment } from "../../api/client";
 import type { PolicyRow } from "../../api/types";
+import { EditDialog, useEdit } from "../../parts/Confirm";
 import { Check, Choice, TextField } from "../../parts/Form";
 import { plural } from "../../parts/format";
 import { Pill } from "../../parts/marks";
 import { Num } from "../../parts/Num";
-import { Empty, Fault, NoMatch, Outlines } from "../../parts/Region";
-import { type Column, Table } from "../../parts/Table";
+import { Empty } from "../../parts/Region";
+import { ShortList } from "../../parts/ShortList";
+import type { Column } from "../../parts/Table";
 import { pathWith } from "./action";
 import { readHeaders } from "./message";
-import { Confirm } from "./QueueDialogs";
 import type { Change } from "./QueuesPage";
 import { valueText } from "./queue";
 import type { QueuesSearch } from "./search";
@@ -73,45 +74,39 @@ const COLUMNS: Column<PolicyRow>[] = [
 ];
 
 export function PoliciesTable({ space, search, change }: { space: string; search: QueuesSearch; change: Change }) {
-  const { data, error, refetch } = useQuery({
+  const query = useQuery({
     queryKey: ["policies", space],
     queryFn: ({ signal }) => get<PolicyRow[]>("policies", { space }, signal),
     refetchInterval: 3000,
   });
-  const q = search.q?.toLowerCase() ?? "";
-  const rows = (data ?? []).filter((p) =>
-    [p.name, p.pattern, definitionText(p)].some((t) => t.toLowerCase().includes(q)),
-  );
-  const opened = data?.find((p) => policyKey(p) === search.policy) ?? null;
+  const opened = query.data?.find((p) => policyKey(p) === search.policy) ?? null;
   const close = () => change({ make: undefined, policy: undefined }, true);
   return (
     <>
-      {error ? (
-        <Fault problem={problemFrom(error)} retry={() => void refetch()} />
-      ) : !data ? (
-        <Outlines />
-      ) : data.length === 0 ? (
-        <Empty title="No policies">
-          A policy sets things for every queue and exchange whose name matches a pattern: how long messages live, how
-          many a queue holds, where dead letters go. Changing it changes all of them at once, while they run.{" "}
-          <button type="button" className="link" onClick={() => change({ make: "policy" })}>
-            Make one
-          </button>
-        </Empty>
-      ) : rows.length === 0 ? (
-        <NoMatch where="this filter" outside={`${plural(data.length, "policy", "policies")} outside it.`} />
-      ) : (
-        <Table
-          label="Policies"
-          rows={rows}
-          columns={COLUMNS}
-          keyOf={policyKey}
-          sort={search.sort}
-          onSort={(sort) => change({ sort }, true)}
-          selected={search.policy}
-          onOpen={(p) => change({ policy: policyKey(p) })}
-        />
-      )}
+      <ShortList
+        what="policy"
+        many="policies"
+        query={query}
+        columns={COLUMNS}
+        keyOf={policyKey}
+        texts={(p) => [p.name, p.pattern, definitionText(p)]}
+        state={{
+          q: search.q,
+          sort: search.sort,
+          onSort: (sort) => change({ sort }, true),
+          open: search.policy,
+          onOpen: (policy) => change({ policy }),
+        }}
+        empty={
+          <Empty title="No policies">
+            A policy sets things for every queue and exchange whose name matches a pattern: how long messages live, how
+            many a queue holds, where dead letters go. Changing it changes all of them at once, while they run.{" "}
+            <button type="button" className="link" onClick={() => change({ make: "policy" })}>
+              Make one
+            </button>
+          </Empty>
+        }
+      />
       {search.make === "policy" ? <PolicyDialog space={space} known={null} close={close} /> : null}
       {opened ? <PolicyDialog key={policyKey(opened)} space={space} known={opened} close={close} /> : null}
     </>
@@ -125,13 +120,11 @@ const TO = [
 ] as const;
 
 function PolicyDialog({ space, known, close }: { space: string; known: PolicyRow | null; close: () => void }) {
-  const queries = useQueryClient();
   const [name, setName] = useState(known?.name ?? "");
   const [pattern, setPattern] = useState(known?.pattern ?? "");
   const [to, setTo] = useState(known?.apply_to ?? "queues");
   const [priority, setPriority] = useState(String(known?.priority ?? 0));
   const [operator, setOperator] = useState(known?.operator ?? false);
-  const [removing, setRemoving] = useState(false);
   const [lines, setLines] = useState(
     Object.entries(known?.definition ?? {})
       .map(([k, v]) => `${k}: ${valueText(v)}`)
@@ -139,44 +132,29 @@ function PolicyDialog({ space, known, close }: { space: string; known: PolicyRow
   );
   const { headers: definition, wrong } = readHeaders(lines);
   const path = pathWith(`policies/${segment(space)}/${segment(name)}`, { operator });
-  const done = () => {
-    void queries.invalidateQueries({ queryKey: ["policies"] });
-    close();
-  };
-  const put = useMutation({
-    mutationFn: () => send("PUT", path, { pattern, apply_to: to, definition, priority: Number(priority) || 0 }),
-    onSuccess: done,
-  });
-  const remove = useMutation({ mutationFn: () => send("DELETE", path), onSuccess: done });
+  const edit = useEdit(
+    ["policies"],
+    path,
+    () => ({ pattern, apply_to: to, definition, priority: Number(priority) || 0 }),
+    close,
+  );
   const options = TO.some(([v]) => v === to) ? TO : [...TO, [to, to.replace("_", " ")] as const];
-  if (removing) {
-    return (
-      <Confirm
-        title={`Delete policy ${name}`}
-        keep="Keep it"
-        act="Delete the policy"
-        danger
-        disabled={remove.isPending}
-        error={remove.error}
-        run={() => remove.mutate()}
-        close={() => setRemoving(false)}
-      >
-        <p>
-          {plural(known?.queues ?? 0, "queue")} and {plural(known?.exchanges ?? 0, "exchange")} match it now. They are
-          ruled by the next policy that matches, or by none.
-        </p>
-      </Confirm>
-    );
-  }
   return (
-    <Confirm
+    <EditDialog
       title={known ? `Policy ${known.name}` : "New policy"}
-      keep="Cancel"
       act={known ? "Save" : `Make ${name || "the policy"}`}
-      disabled={put.isPending || name === "" || pattern === "" || wrong !== null || lines.trim() === ""}
-      error={put.error}
-      run={() => put.mutate()}
+      disabled={name === "" || pattern === "" || wrong !== null || lines.trim() === ""}
+      edit={edit}
       close={close}
+      removal={
+        known && {
+          link: "Delete this policy",
+          title: `Delete policy ${name}`,
+          keep: "Keep it",
+          act: "Delete the policy",
+          words: `${plural(known.queues, "queue")} and ${plural(known.exchanges, "exchange")} match it now. They are ruled by the next policy that matches, or by none.`,
+        }
+      }
     >
       {known ? null : (
         <TextField label="Name" mono value={name} onChange={setName} autoFocus placeholder="orders-ttl" />
@@ -208,13 +186,7 @@ function PolicyDialog({ space, known, close }: { space: string; known: PolicyRow
         onChange={setPriority}
         hint="Of the policies that match a name, the one with the highest priority rules alone."
       />
-      {known ? (
-        <p>
-          <button type="button" className="link err" onClick={() => setRemoving(true)}>
-            Delete this policy
-          </button>
-        </p>
-      ) : (
+      {known ? null : (
         <Check
           label="Operator's policy"
           hint="Its limits hold whatever users' policies and arguments say."
@@ -222,6 +194,6 @@ function PolicyDialog({ space, known, close }: { space: string; known: PolicyRow
           onChange={setOperator}
         />
       )}
-    </Confirm>
+    </EditDialog>
   );
 }

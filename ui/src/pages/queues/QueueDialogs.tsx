@@ -1,52 +1,17 @@
 // What is done to a queue and must be confirmed: the exact count and the target stand on the button.
 
 import { useMutation, useQuery } from "@tanstack/react-query";
-import { type ReactNode, useState } from "react";
+import { useState } from "react";
 import { get, problemFrom, send } from "../../api/client";
 import type { MovedMessages, Purged, RedriveOrigin, RedrivePlan } from "../../api/types";
 import { useQueueNames } from "../../live/useList";
-import { Dialog } from "../../parts/Dialog";
+import { Confirm } from "../../parts/Confirm";
 import { Check, Choice, TextField } from "../../parts/Form";
 import { count, plural } from "../../parts/format";
 import { Fault, Outlines } from "../../parts/Region";
 import { type ActionProps, moveBack, pathWith, useAction, useHowMany } from "./action";
 import { QueueName } from "./links";
 import { useSettled } from "./WouldRoute";
-
-interface ConfirmProps {
-  title: string;
-  keep: string;
-  act: ReactNode;
-  danger?: boolean;
-  disabled: boolean;
-  error: Error | null;
-  run: () => void;
-  close: () => void;
-  children: ReactNode;
-}
-
-/** What will happen, and two buttons: leave it, or do exactly that. */
-export function Confirm({ title, keep, act, danger = false, disabled, error, run, close, children }: ConfirmProps) {
-  return (
-    <Dialog
-      title={title}
-      close={close}
-      foot={
-        <>
-          <button type="button" className="btn" onClick={close}>
-            {keep}
-          </button>
-          <button type="button" className={`btn ${danger ? "danger" : "primary"}`} disabled={disabled} onClick={run}>
-            {act}
-          </button>
-        </>
-      }
-    >
-      <div className="form">{children}</div>
-      {error ? <Fault problem={problemFrom(error)} /> : null}
-    </Dialog>
-  );
-}
 
 function HowMany({ all, many }: { all: number; many: ReturnType<typeof useHowMany> }) {
   return (

@@ -1,0 +1,5 @@
+/** A regular expression of a permission, in words where it is all or nothing. */
+export function Pattern({ text }: { text: string }) {
+  if (text === "") return <span className="meta">nothing</span>;
+  return text === ".*" ? "everything" : <span className="mono">{text}</span>;
+}
