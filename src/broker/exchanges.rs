@@ -9,7 +9,7 @@ use super::topology::{ALTERNATE, Binding, Exchange, Removed, Topology, reserved_
 use super::vhost::{Actor, Vhost};
 use crate::kernel::limit;
 use crate::model::identity::Action;
-use crate::model::policy::Policies;
+use crate::model::policy::{ExchangePolicy, Policies};
 use crate::model::service::ServiceName;
 use crate::model::table::Field;
 use crate::model::topology::{BindingSpec, CALL_EXCHANGE, DestinationKind, EVENT_EXCHANGE, ExchangeKind, ExchangeSpec};
@@ -39,7 +39,7 @@ impl Vhost {
             return Err(Refused::Precondition(text));
         }
         let mut exchange = Exchange::new(spec.clone());
-        exchange.apply(&*self.policies());
+        exchange.apply(self.policies().of_exchange(&exchange.name));
         topology.exchanges.insert(exchange.name.clone(), exchange);
         drop(topology);
         self.changed();
@@ -187,8 +187,15 @@ impl Vhost {
 
     /// Lets policies decide anew what every exchange's alternate is. To be called when they changed.
     pub fn apply_exchange_policies(&self, policies: &dyn Policies) {
+        // Asked without the lock, under which everybody would wait for the patterns.
+        let names: Vec<Arc<str>> = self.topology().exchanges.values().map(|exchange| exchange.name.clone()).collect();
+        let found: Vec<_> = names.into_iter().map(|name| (policies.of_exchange(&name), name)).collect();
         let mut topology = self.topology_mut();
-        topology.exchanges.values_mut().for_each(|exchange| exchange.apply(policies));
+        for (policy, name) in found {
+            if let Some(exchange) = topology.exchanges.get_mut(&*name) {
+                exchange.apply(policy);
+            }
+        }
         drop(topology);
         self.changed();
     }
@@ -196,8 +203,7 @@ impl Vhost {
 
 impl Exchange {
     /// An argument counts more than a policy.
-    pub(super) fn apply(&mut self, policies: &dyn Policies) {
-        let policy = policies.of_exchange(&self.name);
+    pub(super) fn apply(&mut self, policy: ExchangePolicy) {
         let own = self.spec.arguments.get(ALTERNATE).and_then(|field| field.as_str()).map(Arc::from);
         self.alternate = own.or(policy.alternate_exchange);
         self.policy = policy.policy;

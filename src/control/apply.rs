@@ -229,14 +229,13 @@ impl Control {
     }
 
     fn rule_space(&self, catalog: &Catalog, space: &str) {
-        let mut policies = self.policies.write().unwrap_or_else(PoisonError::into_inner);
+        let policies = || self.policies.write().unwrap_or_else(PoisonError::into_inner);
         let Some(rules) = catalog.rules(space) else {
-            policies.remove(space);
+            policies().remove(space);
             return;
         };
-        let set = Arc::new(PolicySet::new(&rules.policies, &rules.operator_policies));
-        policies.insert(space.to_owned(), set.clone());
-        drop(policies);
+        let set = Arc::new(PolicySet::new(&rules.policies, &rules.operator_policies, &self.clock));
+        policies().insert(space.to_owned(), set.clone());
         self.ports.topology.rule_space(rules, set);
     }
 

@@ -1,7 +1,13 @@
 //! Which policies apply to a queue or an exchange: of each kind the one of highest priority whose pattern matches, alone; an
 //! operator's on top of a user's. Compiled once a change, asked per declaration and by views.
+//!
+//! A policy whose pattern runs away on a name does not apply to it, and after some such names to none that is asked about later:
+//! said as happenings that name it.
 
-use crate::kernel::pattern::Pattern;
+use crate::kernel::Clock;
+use crate::kernel::pattern::{Pattern, RUNAWAYS_MAX, Repeated, Runaways, STEPS_MAX};
+use crate::model::emit;
+use crate::model::happening::{Happening, What};
 use crate::model::policy::{ExchangePolicy, Overflow, Policies, QueueKind, QueuePolicy};
 use crate::model::policy_spec::{ApplyTo, Policy};
 use serde_json::{Map, Value};
@@ -14,12 +20,15 @@ pub struct PolicySet {
     /// Highest priority first.
     policies: Vec<Compiled>,
     operator_policies: Vec<Compiled>,
+    /// None has no policies.
+    clock: Option<Clock>,
 }
 
 #[derive(Debug)]
 struct Compiled {
+    space: Arc<str>,
     name: Arc<str>,
-    pattern: Pattern,
+    pattern: Repeated,
     apply_to: ApplyTo,
     priority: i64,
     definition: Map<String, Value>,
@@ -69,8 +78,9 @@ const ONLY_OF_STREAMS: &[&str] = &[
 ];
 
 impl PolicySet {
-    pub fn new(policies: &[Policy], operator_policies: &[Policy]) -> Self {
-        PolicySet { policies: compile(policies), operator_policies: compile(operator_policies) }
+    pub fn new(policies: &[Policy], operator_policies: &[Policy], clock: &Clock) -> Self {
+        let clock = Some(clock.clone());
+        PolicySet { policies: compile(policies), operator_policies: compile(operator_policies), clock }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -79,13 +89,22 @@ impl PolicySet {
 
     /// `kind` is the queue's `x-queue-type`.
     pub fn applied_to_queue(&self, name: &str, kind: &str) -> AppliedPolicies {
-        let applies = |it: &Compiled| it.apply_to.takes_queues(kind) && it.suits(kind) && it.pattern.is_match(name);
+        let applies = |it: &Compiled| it.apply_to.takes_queues(kind) && it.suits(kind) && self.takes(it, name);
         merge(self.policies.iter().find(|it| applies(it)), self.operator_policies.iter().find(|it| applies(it)))
     }
 
     pub fn applied_to_exchange(&self, name: &str) -> AppliedPolicies {
-        let applies = |it: &Compiled| it.apply_to.takes_exchanges() && it.pattern.is_match(name);
+        let applies = |it: &Compiled| it.apply_to.takes_exchanges() && self.takes(it, name);
         merge(self.policies.iter().find(|it| applies(it)), self.operator_policies.iter().find(|it| applies(it)))
+    }
+
+    fn takes(&self, policy: &Compiled, name: &str) -> bool {
+        policy.pattern.try_match(name).unwrap_or_else(|runaways| {
+            if let (Some(clock), Some(what)) = (&self.clock, policy.advice(name, runaways)) {
+                emit::happening(Happening { at_ns: clock.unix_nanos(), space: policy.space.clone(), what });
+            }
+            false
+        })
     }
 }
 
@@ -127,14 +146,28 @@ impl Compiled {
             _ => !NOT_OF_CLASSIC.contains(&key.as_str()),
         })
     }
+
+    /// Said of the first name, and when the policy is given up.
+    fn advice(&self, name: &str, Runaways(count): Runaways) -> Option<What> {
+        let of = format!("the pattern of policy {} in space {}", self.name, self.space);
+        let seen = match count {
+            1 => format!("{of} takes more than {STEPS_MAX} steps on the name {name}, so the policy does not apply to it"),
+            RUNAWAYS_MAX => {
+                format!("{of} took too many steps on {count} names; until policies change it applies to no further name")
+            }
+            _ => return None,
+        };
+        Some(What::Advice { seen: seen.into(), fix: "Write the pattern without a repetition inside a repetition".into() })
+    }
 }
 
 /// Patterns were checked when the policies were put.
 fn compile(policies: &[Policy]) -> Vec<Compiled> {
     let compiled = policies.iter().filter_map(|policy| {
         Some(Compiled {
+            space: policy.vhost.as_str().into(),
             name: policy.name.as_str().into(),
-            pattern: Pattern::new(&policy.pattern).ok()?,
+            pattern: Repeated::new(Pattern::new(&policy.pattern).ok()?),
             apply_to: policy.apply_to,
             priority: policy.priority,
             definition: policy.definition.clone(),
@@ -180,6 +213,7 @@ mod tests {
                 policy("tmp", "^tmp", "queues", 1, json!({"max-length": 7})),
             ],
             &[],
+            &Clock::manual(0),
         );
         assert_eq!(
             set.applied_to_queue("tmp.1", "classic").definition,
@@ -198,6 +232,7 @@ mod tests {
                 policy("x", ".*", "exchanges", 3, json!({"alternate-exchange": "ae"})),
             ],
             &[],
+            &Clock::manual(0),
         );
         assert_eq!(names(&set.applied_to_queue("q", "quorum")), (Some("limit"), None));
         assert_eq!(
@@ -220,10 +255,26 @@ mod tests {
                 0,
                 json!({"max-length": 3, "message-ttl": 50, "expires": 7, "overflow": "reject-publish"}),
             )],
+            &Clock::manual(0),
         );
         let applied = set.applied_to_queue("q", "classic");
         assert_eq!(names(&applied), (Some("mine"), Some("theirs")));
         let merged = json!({"max-length": 3, "message-ttl": 5, "expires": 7, "overflow": "reject-publish"});
         assert_eq!(Value::Object(applied.definition), merged);
+    }
+
+    #[test]
+    fn a_policy_that_runs_away_is_named_and_then_given_up_and_the_next_one_holds() {
+        let runaway = policy("bad", "^(a|aa)+(?!x)$", "all", 1, json!({"max-length": 5}));
+        let set = PolicySet::new(&[runaway, policy("good", "^a", "all", 0, json!({"max-length": 7}))], &[], &Clock::manual(0));
+        let long = "a".repeat(200) + "b";
+        for _ in 0..20 {
+            assert_eq!(names(&set.applied_to_queue(&long, "classic")), (Some("good"), None));
+        }
+        assert_eq!(set.policies[0].pattern.try_match(&long), Ok(false), "given up");
+        let said = |count| set.policies[0].advice("aaa", Runaways(count)).map(|what| what.line());
+        assert!(said(1).expect("said").starts_with("the pattern of policy bad in space / takes more than"));
+        assert!(said(RUNAWAYS_MAX).expect("said").contains("applies to no further name"));
+        assert_eq!(said(2), None);
     }
 }

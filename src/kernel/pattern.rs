@@ -1,15 +1,20 @@
 //! Regular expressions as RabbitMQ's users write them (PCRE): permissions and policies are written for its dialect, look-around
 //! and all (`^(?!amq\.).*` is the best known policy). A match looks anywhere in the name unless the pattern is anchored.
 //!
-//! A pattern that would search for too long counts as not matching: backtracking is bounded.
+//! Backtracking is bounded: a pattern that would search a name for longer runs away, which is not matching it. Who asks one pattern
+//! about many names asks through [`Repeated`], which bounds all those searches together.
 
 use fancy_regex::{Regex, RegexBuilder};
 use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// Longest pattern, in bytes; longer ones are refused.
 pub const PATTERN_BYTES_MAX: usize = 4_096;
-/// Steps one match may take.
-const STEPS_MAX: usize = 100_000;
+/// Times that one match may turn back.
+pub const STEPS_MAX: usize = 20_000;
+/// Names on which a [`Repeated`] pattern may run away before it is asked about no other.
+pub const RUNAWAYS_MAX: u32 = 8;
 /// Memory of one compiled pattern, in bytes.
 const COMPILED_BYTES_MAX: usize = 1 << 20;
 
@@ -25,12 +30,31 @@ enum Form {
     Everything,
     /// `^$`, or nothing at all.
     OnlyEmpty,
-    Regex(Box<Regex>),
+    Regex(Arc<Compiled>),
 }
+
+struct Compiled {
+    regex: Regex,
+    /// Whether it was said in the log that it ran away.
+    is_told: AtomicBool,
+}
+
+/// The search took more than [`STEPS_MAX`] steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RanAway;
 
 impl Pattern {
     /// The error is what is wrong with it, in words.
     pub fn new(text: &str) -> Result<Self, String> {
+        Pattern::build(text, |_| {})
+    }
+
+    /// One to which upper and lower case are the same.
+    pub fn caseless(text: &str) -> Result<Self, String> {
+        Pattern::build(text, |builder| _ = builder.case_insensitive(true))
+    }
+
+    fn build(text: &str, set: impl FnOnce(&mut RegexBuilder)) -> Result<Self, String> {
         if text.len() > PATTERN_BYTES_MAX {
             return Err(format!("the pattern has {} bytes, more than {PATTERN_BYTES_MAX}", text.len()));
         }
@@ -42,7 +66,9 @@ impl Pattern {
                 builder.backtrack_limit(STEPS_MAX);
                 builder.delegate_size_limit(COMPILED_BYTES_MAX);
                 builder.delegate_dfa_size_limit(COMPILED_BYTES_MAX);
-                Form::Regex(Box::new(builder.build().map_err(|error| error.to_string())?))
+                set(&mut builder);
+                let regex = builder.build().map_err(|error| error.to_string())?;
+                Form::Regex(Arc::new(Compiled { regex, is_told: AtomicBool::new(false) }))
             }
         };
         Ok(Pattern { text: text.into(), form })
@@ -53,16 +79,54 @@ impl Pattern {
         Pattern::new(if text.is_empty() { "^$" } else { text })
     }
 
+    /// Where it runs away it does not match; the first time, the log says so.
     pub fn is_match(&self, name: &str) -> bool {
+        self.try_match(name).unwrap_or_else(|RanAway| {
+            if let Form::Regex(compiled) = &self.form
+                && !compiled.is_told.swap(true, Ordering::Relaxed)
+            {
+                let (pattern, next) = (self.as_str(), "write it without a repetition inside a repetition");
+                tracing::warn!(pattern, name, next, "a pattern ran away on a name, which counts as not matching");
+            }
+            false
+        })
+    }
+
+    pub fn try_match(&self, name: &str) -> Result<bool, RanAway> {
         match &self.form {
-            Form::Everything => true,
-            Form::OnlyEmpty => name.is_empty(),
-            Form::Regex(regex) => regex.is_match(name).unwrap_or(false),
+            Form::Everything => Ok(true),
+            Form::OnlyEmpty => Ok(name.is_empty()),
+            Form::Regex(compiled) => compiled.regex.is_match(name).map_err(|_| RanAway),
         }
     }
 
     pub fn as_str(&self) -> &str {
         &self.text
+    }
+}
+
+/// A pattern asked about many names.
+#[derive(Debug)]
+pub struct Repeated {
+    pattern: Pattern,
+    runaways: AtomicU32,
+}
+
+/// On how many names the pattern has run away so far. At [`RUNAWAYS_MAX`] it is given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Runaways(pub u32);
+
+impl Repeated {
+    pub fn new(pattern: Pattern) -> Self {
+        Repeated { pattern, runaways: AtomicU32::new(0) }
+    }
+
+    /// The error comes once a name that it runs away on; a pattern given up matches nothing.
+    pub fn try_match(&self, name: &str) -> Result<bool, Runaways> {
+        if self.runaways.load(Ordering::Relaxed) >= RUNAWAYS_MAX {
+            return Ok(false);
+        }
+        self.pattern.try_match(name).map_err(|RanAway| Runaways(self.runaways.fetch_add(1, Ordering::Relaxed) + 1))
     }
 }
 
@@ -153,7 +217,24 @@ mod tests {
         assert!(Pattern::new("(").is_err());
         assert!(Pattern::new("[").is_err());
         assert!(Pattern::new(&"a".repeat(PATTERN_BYTES_MAX + 1)).is_err());
-        assert!(!matches(r"^(a+)+(?=b)\1$", &"a".repeat(200)));
+        assert!(!matches(RUNAWAY, &("a".repeat(200) + "b")));
+    }
+
+    const RUNAWAY: &str = r"^(a|aa)+(?!x)$";
+
+    #[test]
+    fn a_pattern_asked_about_many_names_is_given_up_after_a_few_runaways() {
+        let pattern = Repeated::new(Pattern::new(RUNAWAY).expect("a pattern"));
+        let long = "a".repeat(200) + "b";
+        let told: Vec<_> = (0..20).filter_map(|_| pattern.try_match(&long).err()).collect();
+        assert_eq!(told, (1..=RUNAWAYS_MAX).map(Runaways).collect::<Vec<_>>());
+        assert_eq!(pattern.try_match("short"), Ok(false));
+    }
+
+    #[test]
+    fn case_counts_unless_it_is_asked_not_to() {
+        let caseless = Pattern::caseless("^(?!amq).*Q$").expect("a pattern");
+        assert!(caseless.is_match("my.q") && !caseless.is_match("AMQ.q") && !matches("Q$", "q"));
     }
 
     proptest::proptest! {

@@ -6,7 +6,7 @@ use crate::api::params::{Body, Params, PathParts};
 use crate::api::problem::Problem;
 use crate::api::v1::services::SpaceParams;
 use crate::control::{Put, UserWish};
-use crate::kernel::pattern::Pattern;
+use crate::kernel::pattern::{Pattern, Repeated};
 use crate::model::account::{Permission, TopicPermission, User, UserLimits};
 use crate::model::identity::Principal;
 use crate::model::policy_spec::{ApplyTo, Policy};
@@ -73,11 +73,13 @@ pub async fn policies(State(context): State<ApiContext>, Params(params): Params<
 fn policy_row(context: &ApiContext, policy: Policy, operator: bool) -> PolicyRow {
     let (mut queues, mut exchanges) = (0, 0);
     if let (Some(vhost), Ok(pattern)) = (context.sources.broker.vhost(&policy.vhost), Pattern::new(&policy.pattern)) {
+        let pattern = Repeated::new(pattern);
+        let takes = |name: &str| pattern.try_match(name).unwrap_or(false);
         let takes_queues = !matches!(policy.apply_to, ApplyTo::Exchanges);
         let names = if takes_queues { vhost.queue_names() } else { Vec::new() };
-        queues = names.iter().filter(|name| pattern.is_match(name)).count() as u64;
+        queues = names.iter().filter(|name| takes(name)).count() as u64;
         if policy.apply_to.takes_exchanges() {
-            exchanges = vhost.exchanges().iter().filter(|exchange| pattern.is_match(&exchange.name)).count() as u64;
+            exchanges = vhost.exchanges().iter().filter(|exchange| takes(&exchange.name)).count() as u64;
         }
     }
     PolicyRow {
