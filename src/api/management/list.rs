@@ -4,15 +4,18 @@
 //! number makes ten thousand small rows and one page of whole ones.
 
 use super::answer::{Answer, Failure, json};
+use crate::kernel::pattern::{Pattern, RanAway};
 use axum::extract::FromRequestParts;
 use http::StatusCode;
 use http::request::Parts;
-use regex::{Regex, RegexBuilder};
 use serde_json::{Map, Value, json};
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 
 const PAGE_SIZE_DEFAULT: usize = 100;
 const PAGE_SIZE_MAX: usize = 500;
+/// Parts of a column's path that count; values are less deep.
+const PATH_DEPTH_MAX: usize = 16;
 
 /// The query string; of a repeated parameter the first counts.
 #[derive(Clone, Debug, Default)]
@@ -42,66 +45,67 @@ impl Query {
     }
 
     pub fn columns(&self) -> Columns {
+        let mut columns = Columns::default();
         let text = self.get("columns").unwrap_or_default();
-        Columns(text.split(',').map(str::trim).filter(|path| !path.is_empty()).map(str::to_owned).collect())
+        text.split(',').map(str::trim).filter(|path| !path.is_empty()).for_each(|path| columns.add(path));
+        columns
     }
 }
 
-/// Paths of the fields wanted, dot-joined; none is all.
+/// The fields wanted, as a tree of the paths given, so that a row costs the same however many those are. A branch without branches
+/// is wanted with all that is in it; so is the whole row if nothing is named.
 #[derive(Clone, Debug, Default)]
-pub struct Columns(Vec<String>);
+pub struct Columns(BTreeMap<String, Columns>);
 
 impl Columns {
     pub fn only(path: &str) -> Self {
-        Columns(vec![path.to_owned()])
+        let mut columns = Columns::default();
+        columns.add(path);
+        columns
+    }
+
+    /// `path` is dot-joined.
+    fn add(&mut self, path: &str) {
+        let mut at = self;
+        let mut parts = path.split('.').take(PATH_DEPTH_MAX).peekable();
+        while let Some(part) = parts.next() {
+            match at.0.get(part) {
+                // All of it is wanted already.
+                Some(known) if known.0.is_empty() => return,
+                Some(_) if parts.peek().is_none() => {
+                    at.0.insert(part.to_owned(), Columns::default());
+                    return;
+                }
+                _ => at = at.0.entry(part.to_owned()).or_default(),
+            }
+        }
     }
 
     /// Whether a row needs its field `name`.
     pub fn wants(&self, name: &str) -> bool {
-        self.0.is_empty() || self.0.iter().any(|path| path.split('.').next() == Some(name))
+        self.0.is_empty() || self.0.contains_key(name)
     }
 
-    /// Only what is wanted of `value`.
+    /// Only what is wanted of the row `value`.
     pub fn pick(&self, value: Value) -> Value {
+        self.narrow(value).unwrap_or_else(|| Value::Object(Map::new()))
+    }
+
+    /// What is wanted of `value`, each in its place; `None` if nothing of it is there.
+    fn narrow(&self, value: Value) -> Option<Value> {
         if self.0.is_empty() {
-            return value;
+            return Some(value);
         }
-        let mut picked = Value::Object(Map::new());
-        for path in &self.0 {
-            let parts: Vec<&str> = path.split('.').collect();
-            merge(&mut picked, narrow(&value, &parts));
-        }
-        picked
-    }
-}
-
-/// The part of `value` at `path`, in its place; `None` if it is not there.
-fn narrow(value: &Value, path: &[&str]) -> Option<Value> {
-    let Some((first, rest)) = path.split_first() else { return Some(value.clone()) };
-    match value {
-        Value::Object(fields) => {
-            let inner = narrow(fields.get(*first)?, rest)?;
-            Some(Value::Object(Map::from_iter([((*first).to_owned(), inner)])))
-        }
-        Value::Array(items) => Some(items.iter().filter_map(|item| narrow(item, path)).collect()),
-        _ => None,
-    }
-}
-
-fn merge(into: &mut Value, from: Option<Value>) {
-    match (into, from) {
-        (Value::Object(into), Some(Value::Object(from))) => {
-            for (key, value) in from {
-                match into.get_mut(&key) {
-                    Some(known) => merge(known, Some(value)),
-                    None => _ = into.insert(key, value),
-                }
+        match value {
+            Value::Object(fields) => {
+                let inner = |(name, value): (String, Value)| Some((self.0.get(&name)?.narrow(value)?, name));
+                let picked: Map<String, Value> =
+                    fields.into_iter().filter_map(inner).map(|(value, name)| (name, value)).collect();
+                (!picked.is_empty()).then_some(Value::Object(picked))
             }
+            Value::Array(items) => Some(items.into_iter().filter_map(|item| self.narrow(item)).collect()),
+            _ => None,
         }
-        (Value::Array(into), Some(Value::Array(from))) => {
-            into.iter_mut().zip(from).for_each(|(known, value)| merge(known, Some(value)));
-        }
-        _ => {}
     }
 }
 
@@ -157,15 +161,18 @@ struct Page {
 enum NameFilter {
     Any,
     Contains(String),
-    Matches(Regex),
+    Matches(Pattern),
 }
 
 impl NameFilter {
-    fn takes(&self, name: &str) -> bool {
+    fn takes(&self, name: &str) -> Result<bool, Failure> {
         match self {
-            NameFilter::Any => true,
-            NameFilter::Contains(part) => name.to_lowercase().contains(part),
-            NameFilter::Matches(pattern) => pattern.is_match(name),
+            NameFilter::Any => Ok(true),
+            NameFilter::Contains(part) => Ok(name.to_lowercase().contains(part)),
+            NameFilter::Matches(pattern) => pattern.try_match(name).map_err(|RanAway| {
+                let next = "write it without a repetition inside a repetition";
+                Failure::bad(format!("the regular expression takes too many steps on the name {name}: {next}"))
+            }),
         }
     }
 }
@@ -186,7 +193,10 @@ impl Listing {
     pub fn answer<T>(&self, items: Vec<T>, name: impl Fn(&T) -> &str, row: impl Fn(&T, &Columns) -> Value) -> Answer {
         let total = items.len();
         let mut items: Vec<T> = match &self.page {
-            Some(page) => items.into_iter().filter(|item| page.name.takes(name(item))).collect(),
+            Some(page) => {
+                let taken = items.into_iter().map(|item| Ok(page.name.takes(name(&item))?.then_some(item)));
+                taken.filter_map(Result::transpose).collect::<Result<_, Failure>>()?
+            }
             None => items,
         };
         if let Some(path) = &self.sort {
@@ -258,9 +268,7 @@ fn page(query: &Query) -> Result<Option<Page>, Failure> {
     };
     let name = match query.get("name").filter(|name| !name.is_empty()) {
         None => NameFilter::Any,
-        Some(pattern) if query.is_true("use_regex") => {
-            NameFilter::Matches(RegexBuilder::new(pattern).case_insensitive(true).build().map_err(|_| invalid())?)
-        }
+        Some(pattern) if query.is_true("use_regex") => NameFilter::Matches(Pattern::caseless(pattern).map_err(|_| invalid())?),
         Some(part) => NameFilter::Contains(part.to_lowercase()),
     };
     Ok(Some(Page { number: page, size: given, name }))
@@ -297,6 +305,32 @@ mod tests {
         assert_eq!(picked[0], json!({ "stats": { "rates": { "rate": 1.5 } } }));
     }
 
+    #[test]
+    fn however_many_columns_are_named_a_row_has_each_once() {
+        let value = json!({ "a": { "b": 1, "c": { "d": 2 } }, "list": [{ "x": 1, "y": 2 }, { "y": 3 }, 4], "e": 5 });
+        let picked = |columns: &str| query(&format!("columns={columns}")).columns().pick(value.clone());
+        assert_eq!(picked("a.b,a,a.c"), json!({ "a": value["a"] }), "the whole and parts of it are the whole");
+        assert_eq!(picked("a.c.d,a.b,a.b"), json!({ "a": value["a"] }));
+        assert_eq!(picked("list.y,list.x"), json!({ "list": [{ "x": 1, "y": 2 }, { "y": 3 }] }));
+        assert_eq!(picked("e.f,nothing"), json!({}));
+        assert_eq!(picked(&"z.".repeat(30_000)), json!({}));
+        let many: Vec<String> = (0..20_000).map(|number| format!("e{number},a.b")).collect();
+        let columns = query(&format!("columns={}", many.join(","))).columns();
+        let rows = (0..20_000).map(|_| columns.pick(value.clone())).filter(|row| *row == json!({ "a": { "b": 1 } })).count();
+        assert_eq!(rows, 20_000);
+    }
+
+    #[tokio::test]
+    async fn a_pattern_that_runs_away_is_refused() {
+        let pairs = [("page", "1"), ("name", "^(a|aa)+(?!x)$"), ("use_regex", "true")];
+        let filter = Query(pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).to_vec());
+        let long = "a".repeat(200) + "b";
+        let answer = Listing::of(&filter).expect("a pattern").answer(vec![long], |name| name, |_, _| Value::Null);
+        let failure = answer.expect_err("refused");
+        assert_eq!(failure.status, StatusCode::BAD_REQUEST);
+        assert!(failure.body["reason"].as_str().is_some_and(|reason| reason.contains("too many steps")), "{}", failure.body);
+    }
+
     #[tokio::test]
     async fn a_page_counts_what_there_is_and_what_the_filter_leaves() {
         let page = ask("page=1&page_size=1&name=A").await.expect("a page");
@@ -304,6 +338,8 @@ mod tests {
         assert_eq!(page["items"][0]["name"], "a");
         let matched = ask("page=1&name=^b$&use_regex=true").await.expect("a page");
         assert_eq!(matched["filtered_count"], 1);
+        let without = ask("page=1&name=^(?!a)&use_regex=true").await.expect("PCRE has look-around");
+        assert_eq!(without["items"][0]["name"], "B");
         let beyond = format!("page={}&page_size=500", i64::MAX);
         let reasons = ["page=9&page_size=2", "page=0", "page=1&page_size=501", "page=x", "page=1&name=[&use_regex=true", &beyond];
         for bad in reasons {
