@@ -8,6 +8,7 @@
 //!
 //! Knows nothing of sockets being bound, of AMQP or of configuration.
 
+mod aside;
 mod context;
 mod guard;
 mod health;

@@ -1,5 +1,6 @@
 //! The list of everything served: one line a route, documented by the same line.
 
+use super::aside::aside;
 use super::context::ApiContext;
 use super::openapi::Collector;
 use super::problem::Problem;
@@ -20,6 +21,7 @@ pub fn router(context: ApiContext) -> Router {
         .fallback(elsewhere)
         .method_not_allowed_fallback(wrong_method)
         .layer(DefaultBodyLimit::max(CONTROL_BODY_BYTES_MAX))
+        .layer(axum::middleware::from_fn(aside))
         .layer(axum::middleware::from_fn_with_state(context.clone(), guard::check))
         .with_state(context)
 }

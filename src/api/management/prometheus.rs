@@ -8,6 +8,7 @@ mod families;
 mod text;
 
 use super::context::ManagementContext;
+use crate::api::aside::aside;
 use axum::Router;
 use axum::extract::{ConnectInfo, Request, State};
 use axum::middleware::Next;
@@ -27,6 +28,7 @@ pub fn prometheus_router(context: ManagementContext) -> Router {
         .route("/metrics/detailed", get(detailed))
         .route("/metrics/memory-breakdown", get(memory))
         .fallback(async || (StatusCode::NOT_FOUND, "metrics are at /metrics, /metrics/per-object and /metrics/detailed\n"))
+        .layer(axum::middleware::from_fn(aside))
         .layer(axum::middleware::from_fn_with_state(context.clone(), check))
         .with_state(context)
 }

@@ -6,6 +6,7 @@ use super::{
     bindings, channels, connections, definitions, exchanges, features, guard, health, messages, nodes, overview, page, policies,
     queues, users, vhosts,
 };
+use crate::api::aside::aside;
 use crate::kernel::limit::CONTROL_BODY_BYTES_MAX;
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request};
@@ -138,6 +139,7 @@ pub fn router(context: ManagementContext) -> Router {
     let api = api()
         .method_not_allowed_fallback(wrong_method)
         .layer(DefaultBodyLimit::max(CONTROL_BODY_BYTES_MAX))
+        .layer(axum::middleware::from_fn(aside))
         .layer(axum::middleware::from_fn_with_state(context.clone(), guard::check));
     Router::new()
         .merge(api)
