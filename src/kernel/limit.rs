@@ -62,5 +62,13 @@ pub const CONSOLE_BYTES_MAX: usize = 1024 * 1024;
 pub const HTTP_HEADER_BYTES_MAX: usize = 64 * 1024;
 /// Fields of one request there; 431 beyond.
 pub const HTTP_HEADERS_MAX: usize = 100;
+/// Bodies of all requests in flight on `control` and `management` together, in bytes, and again of those where OTLP is taken; 503
+/// with Retry-After beyond.
+pub const HTTP_BODIES_BYTES_MAX: usize = 128 * 1024 * 1024;
+/// Time that a request's body may take there, in ms; 408 beyond.
+pub const HTTP_BODY_MS_MAX: u64 = 60_000;
+/// What an HTTP client may still send after its last answer, in time (ms) and bytes, before the connection is closed under it.
+pub const HTTP_LINGER_MS_MAX: u64 = 2_000;
+pub const HTTP_LINGER_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// Body of one request on `control`, in bytes; 413 beyond.
 pub const CONTROL_BODY_BYTES_MAX: usize = 16 * 1024 * 1024;

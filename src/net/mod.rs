@@ -4,8 +4,10 @@
 //! reason at once; `conn` runs the accept loops and hands each stream to its door's [`Serve`].
 
 pub mod amqp;
+pub mod bodies;
 pub mod conn;
 pub mod http;
+mod linger;
 pub mod listener;
 pub mod otlp;
 pub mod peek;

@@ -1,5 +1,7 @@
-//! A plain HTTP connection in front of an axum router: `control`, the OTLP ports and the bus.
+//! A plain HTTP connection in front of an axum router: `control`, `management`, the OTLP ports and the bus.
 
+use super::bodies::{Account, Bodies, Booked};
+use super::linger::Linger;
 use crate::kernel::Drain;
 use crate::kernel::limit::{HTTP_HEADER_BYTES_MAX, HTTP_HEADERS_MAX};
 use axum::extract::ConnectInfo;
@@ -8,10 +10,15 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
+use std::convert::Infallible;
+use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tower::ServiceExt;
 
 /// Between two pings of ours on an HTTP/2 connection.
@@ -26,18 +33,35 @@ pub enum Speaks {
     Both,
 }
 
-/// Serves until the peer leaves, is slower than `header_limit` with a header, or `drain` is cut; a begun drain finishes what is
-/// in flight.
+/// How a door's connections are served.
+#[derive(Clone)]
+pub struct Serving {
+    pub router: Router,
+    pub speaks: Speaks,
+    /// Time a header may take, and a kept connection may rest.
+    pub header_limit: Duration,
+    pub bodies: Arc<Bodies>,
+    pub drain: Drain,
+}
+
+/// Serves until the peer leaves, is slower than the limit with a header, or the drain is cut; a begun drain finishes what is in
+/// flight.
 ///
 /// A header section beyond its limits is answered 431 and garbage 400 by hyper, both closing the connection. An idle kept-alive
 /// connection is closed by the same timer that bounds the header.
-pub async fn serve_router<S>(stream: S, peer: SocketAddr, router: Router, speaks: Speaks, header_limit: Duration, drain: Drain)
+pub async fn serve_router<S>(stream: S, peer: SocketAddr, serving: Serving)
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
+    let Serving { router, speaks, header_limit, bodies, drain } = serving;
+    let stream = Lingering { inner: stream, linger: Linger::default(), is_coming: Arc::default() };
+    let is_coming = stream.is_coming.clone();
     let service = service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
         request.extensions_mut().insert(ConnectInfo(peer));
-        router.clone().oneshot(request)
+        let account = Account::open(&bodies);
+        let request = request.map(|body| Booked::new(body, account.clone(), is_coming.clone()));
+        let answer = router.clone().oneshot(request);
+        async move { Ok::<_, Infallible>(account.refusal_or(answer.await)) }
     });
     let io = TokioIo::new(stream);
     let ended = match speaks {
@@ -53,6 +77,43 @@ where
     };
     if let Err(error) = ended {
         tracing::debug!(%peer, %error, "HTTP connection ended");
+    }
+}
+
+/// A stream that ends so that a peer in the middle of a body can read its answer.
+struct Lingering<S> {
+    inner: S,
+    linger: Linger,
+    /// Part of a request's body has not come yet.
+    is_coming: Arc<AtomicBool>,
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Lingering<S> {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, out: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_read(cx, out)
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Lingering<S> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.inner).poll_write(cx, bytes)
+    }
+
+    fn poll_write_vectored(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[io::IoSlice<'_>]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.inner).poll_write_vectored(cx, bytes)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.inner.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = &mut *self;
+        this.linger.poll_shutdown(&mut this.inner, this.is_coming.load(Ordering::Relaxed), cx)
     }
 }
 

@@ -11,9 +11,11 @@ use crate::model::door::Doors;
 use crate::model::emit;
 use crate::model::happening::{Happening, What};
 use crate::model::topology::DEFAULT_SPACE;
-use crate::net::web::{self, Speaks};
+use crate::net::bodies::Bodies;
+use crate::net::web::{self, Serving, Speaks};
 use crate::net::{Accepted, Serve, amqp, http, peek, proxy, tls};
 use crate::wire::sniff::Sniffed;
+use axum::Router;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -31,6 +33,9 @@ pub struct Shared {
     pub drains: Drains,
     pub handshake: Duration,
     pub proxy: ProxySettings,
+    /// Two bounds, so that whoever sends telemetry cannot keep the APIs from reading.
+    pub api_bodies: Arc<Bodies>,
+    pub otlp_bodies: Arc<Bodies>,
 }
 
 /// Serves one port.
@@ -98,16 +103,17 @@ impl Visit {
             }
             (PortName::Https, Sniffed::Tls) => Box::pin(self.https(accepted)),
             (PortName::Control, Sniffed::Http1 | Sniffed::Http2 | Sniffed::Garbage) => {
-                let (router, limit) = (engines.control.clone(), self.shared.handshake);
-                Box::pin(web::serve_router(accepted.stream, accepted.peer, router, Speaks::Http1, limit, drain))
+                let serving = self.serving(&engines.control, Speaks::Http1, drain);
+                Box::pin(web::serve_router(accepted.stream, accepted.peer, serving))
             }
             (PortName::Management | PortName::Prometheus, Sniffed::Http1 | Sniffed::Http2 | Sniffed::Garbage) => {
-                let limit = self.shared.handshake;
                 let router = if self.name == PortName::Management { &engines.management } else { &engines.prometheus };
-                Box::pin(web::serve_router(accepted.stream, accepted.peer, router.clone(), Speaks::Http1, limit, drain))
+                let serving = self.serving(router, Speaks::Http1, drain);
+                Box::pin(web::serve_router(accepted.stream, accepted.peer, serving))
             }
             (PortName::Bus | PortName::OtlpGrpc | PortName::OtlpHttp, Sniffed::Http1 | Sniffed::Http2) => {
-                Box::pin(self.otlp(accepted))
+                let serving = self.serving(&engines.otlp, Speaks::Both, self.shared.drains.bus.clone());
+                Box::pin(web::serve_router(accepted.stream, accepted.peer, serving))
             }
             _ => {
                 let what = self.advise(&accepted, spoke);
@@ -155,9 +161,12 @@ impl Visit {
         }
     }
 
-    async fn otlp(self, accepted: Accepted) {
-        let (router, drain) = (self.shared.engines.otlp.clone(), self.shared.drains.bus.clone());
-        web::serve_router(accepted.stream, accepted.peer, router, Speaks::Both, self.shared.handshake, drain).await;
+    fn serving(&self, router: &Router, speaks: Speaks, drain: Drain) -> Serving {
+        let bodies = match speaks {
+            Speaks::Http1 => self.shared.api_bodies.clone(),
+            Speaks::Both => self.shared.otlp_bodies.clone(),
+        };
+        Serving { router: router.clone(), speaks, header_limit: self.shared.handshake, bodies, drain }
     }
 
     /// Says what was seen and where that protocol is served, as a happening (at most one in a while) and for the peer.

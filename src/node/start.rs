@@ -10,6 +10,7 @@ use super::sampler;
 use super::signals::{Asked, Signals};
 use crate::broker::Broker;
 use crate::control::Scope;
+use crate::kernel::limit::{HTTP_BODIES_BYTES_MAX, HTTP_BODY_MS_MAX};
 use crate::kernel::{Clock, Drain};
 use crate::model::config::{Config, PortName, PortSetting};
 use crate::model::definitions::Definitions;
@@ -17,6 +18,7 @@ use crate::model::door::{Door, DoorCounts, DoorState, Doors};
 use crate::model::identity::Principal;
 use crate::model::refusal::Refusal;
 use crate::model::service_spec::ServiceSpec;
+use crate::net::bodies::Bodies;
 use crate::net::{self, Acceptor, BindPlan, Bound, Failure};
 use std::fmt;
 use std::sync::Arc;
@@ -79,6 +81,7 @@ impl Node {
             tasks: tasks.doors.clone(),
             permits: Arc::new(Semaphore::new(config.limits.connections_max.min(Semaphore::MAX_PERMITS))),
         };
+        let bodies = || Bodies::new(HTTP_BODIES_BYTES_MAX, Duration::from_millis(HTTP_BODY_MS_MAX));
         let shared = Arc::new(Shared {
             engines: engines.clone(),
             doors: doors.clone(),
@@ -86,6 +89,8 @@ impl Node {
             drains: drains.clone(),
             handshake: config.limits.handshake,
             proxy: config.proxy.clone(),
+            api_bodies: bodies(),
+            otlp_bodies: bodies(),
         });
         for door in bound {
             let entry = doors.iter().find(|entry| entry.name == door.name).expect("every bound door has its entry").clone();

@@ -76,6 +76,37 @@ async fn requests_beyond_their_limits_are_refused_by_name() {
 }
 
 #[tokio::test]
+async fn a_client_that_sends_all_of_a_body_too_large_before_it_reads_is_answered() {
+    let reactor = Reactor::start("");
+    let guest = "Authorization: Basic Z3Vlc3Q6Z3Vlc3Q=\r\n";
+    for (door, path, field) in
+        [("control", "/api/v1/definitions/plan", ""), ("management", "/api/definitions", guest), ("otlp_http", "/v1/logs", "")]
+    {
+        for framing in ["Content-Length: 67108864", "Transfer-Encoding: chunked"] {
+            let mut stream = TcpStream::connect(("127.0.0.1", reactor.port(door))).await.expect("connects");
+            let head =
+                format!("POST {path} HTTP/1.1\r\nHost: localhost\r\n{field}Content-Type: application/json\r\n{framing}\r\n\r\n");
+            stream.write_all(head.as_bytes()).await.expect("sent");
+            let mib = vec![b' '; 1 << 20];
+            for _ in 0..64 {
+                if framing.starts_with("Transfer") {
+                    stream.write_all(b"100000\r\n").await.expect("the body is taken until its end");
+                    stream.write_all(&mib).await.expect("the body is taken until its end");
+                    stream.write_all(b"\r\n").await.expect("the body is taken until its end");
+                } else {
+                    stream.write_all(&mib).await.expect("the body is taken until its end");
+                }
+            }
+            let mut answer = String::new();
+            let read = tokio::time::timeout(DEADLINE, stream.read_to_string(&mut answer)).await;
+            read.expect("closed in time").expect("the answer is not lost to a reset");
+            assert!(answer.starts_with("HTTP/1.1 413"), "{door} {framing}: {answer}");
+        }
+    }
+    assert_answers(&reactor).await;
+}
+
+#[tokio::test]
 async fn a_connection_that_never_finishes_its_header_or_says_nothing_more_is_closed() {
     let reactor = Reactor::start("");
     let mut silent = connect(&reactor).await;

@@ -9,6 +9,7 @@
 //! line end, the codings).
 
 use crate::kernel::{Clock, Instant};
+use crate::net::linger::Linger;
 use crate::wire::http::{Expecting, Guard, Refused, Stop};
 use bytes::{Buf as _, Bytes, BytesMut};
 use http_body::{Body, Frame, SizeHint};
@@ -26,9 +27,6 @@ use tokio_util::io::poll_read_buf;
 const HEAD_LIMIT: Duration = Duration::from_secs(10);
 /// Between two requests, and between two pieces of a body.
 const IDLE_LIMIT: Duration = Duration::from_secs(60);
-/// What a client may still send after its last answer, in time and bytes, before the connection is closed under it.
-const LINGER_LIMIT: Duration = Duration::from_secs(2);
-const LINGER_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Stands in for a refused request.
 const STAND_IN: &[u8] = b"GET /.reactor/refused HTTP/1.1\r\nHost: refused\r\nConnection: close\r\n\r\n";
 
@@ -129,13 +127,6 @@ pub(super) struct Guarded<S> {
     linger: Linger,
 }
 
-#[derive(Debug)]
-enum Linger {
-    Open,
-    Draining { bytes: usize },
-    Done,
-}
-
 impl<S> Guarded<S> {
     /// Guards an HTTP/1.x conversation that began with `first`.
     pub(super) fn new(inner: S, first: BytesMut, clock: &Clock, notes: Arc<Notes>) -> Self {
@@ -152,7 +143,7 @@ impl<S> Guarded<S> {
             since: now,
             timer: Box::pin(tokio::time::sleep(HEAD_LIMIT)),
             timer_at: now + HEAD_LIMIT,
-            linger: Linger::Open,
+            linger: Linger::default(),
         }
     }
 
@@ -321,25 +312,6 @@ impl<S: AsyncRead + Unpin> AsyncRead for Guarded<S> {
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> Guarded<S> {
-    /// Reads away what a client still sends, so that it can read its answer.
-    fn poll_linger(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let mut space = [0; 8 * 1024];
-        while let Linger::Draining { bytes } = &mut self.linger {
-            if self.timer.as_mut().poll(cx).is_ready() || *bytes > LINGER_BYTES_MAX {
-                self.linger = Linger::Done;
-                break;
-            }
-            let mut rest = ReadBuf::new(&mut space);
-            match ready!(Pin::new(&mut self.inner).poll_read(cx, &mut rest)) {
-                Ok(()) if !rest.filled().is_empty() => *bytes += rest.filled().len(),
-                Ok(()) | Err(_) => self.linger = Linger::Done,
-            }
-        }
-        Poll::Ready(())
-    }
-}
-
 impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Guarded<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.inner).poll_write(cx, bytes)
@@ -359,13 +331,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Guarded<S> {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = &mut *self;
-        if let Linger::Open = this.linger {
-            ready!(Pin::new(&mut this.inner).poll_shutdown(cx))?;
-            let may_be_sending = this.guard.expecting() != Expecting::Request && !this.notes.left_http.load(Ordering::Acquire);
-            this.linger = if may_be_sending { Linger::Draining { bytes: 0 } } else { Linger::Done };
-            this.timer.set(tokio::time::sleep(LINGER_LIMIT));
-        }
-        this.poll_linger(cx).map(Ok)
+        let may_be_sending = this.guard.expecting() != Expecting::Request && !this.notes.left_http.load(Ordering::Acquire);
+        this.linger.poll_shutdown(&mut this.inner, may_be_sending, cx)
     }
 }
 
