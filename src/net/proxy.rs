@@ -15,6 +15,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 const SIGNATURE: [u8; 12] = *b"\r\n\r\n\0\r\nQUIT\n";
 /// The shortest header of version 1, `PROXY UNKNOWN` and the end of its line; shorter than any of version 2.
 const FIRST_BYTES: usize = 15;
+const TEXT: &[u8] = b"PROXY ";
 const LINE_BYTES_MAX: usize = 107;
 /// Addresses and extras of version 2; more is refused.
 const LENGTH_MAX: usize = 2_048;
@@ -25,8 +26,7 @@ pub async fn read<S: AsyncRead + Unpin>(stream: &mut S, limit: Duration) -> io::
 }
 
 async fn header<S: AsyncRead + Unpin>(stream: &mut S) -> io::Result<Option<SocketAddr>> {
-    let mut first = [0; FIRST_BYTES];
-    stream.read_exact(&mut first).await?;
+    let first = first_bytes(stream).await?;
     if first[..SIGNATURE.len()] == SIGNATURE {
         let mut length = [first[14], 0];
         stream.read_exact(&mut length[1..]).await?;
@@ -37,9 +37,6 @@ async fn header<S: AsyncRead + Unpin>(stream: &mut S) -> io::Result<Option<Socke
         stream.read_exact(&mut rest).await?;
         return version_2(first[12], first[13], &rest);
     }
-    if !first.starts_with(b"PROXY ") {
-        return Err(wrong("it does not begin with a PROXY header"));
-    }
     let mut line = first.to_vec();
     while !line.ends_with(b"\r\n") {
         if line.len() == LINE_BYTES_MAX {
@@ -48,6 +45,24 @@ async fn header<S: AsyncRead + Unpin>(stream: &mut S) -> io::Result<Option<Socke
         line.push(stream.read_u8().await?);
     }
     version_1(&line[..line.len() - 2])
+}
+
+/// What tells the versions apart. A peer that says something else is found out by its first bytes, however few they are.
+async fn first_bytes<S: AsyncRead + Unpin>(stream: &mut S) -> io::Result<[u8; FIRST_BYTES]> {
+    let mut first = [0; FIRST_BYTES];
+    let mut read = 0;
+    while read < FIRST_BYTES {
+        let count = stream.read(&mut first[read..]).await?;
+        if count == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        read += count;
+        let begins = |with: &[u8]| first[..read.min(with.len())] == with[..read.min(with.len())];
+        if !begins(&SIGNATURE) && !begins(TEXT) {
+            return Err(wrong("it does not begin with a PROXY header"));
+        }
+    }
+    Ok(first)
 }
 
 fn version_1(line: &[u8]) -> io::Result<Option<SocketAddr>> {
@@ -150,5 +165,29 @@ mod tests {
         for bytes in cases.into_iter().chain([huge.as_slice()]) {
             assert!(told(bytes).await.0.is_err(), "{:?}", String::from_utf8_lossy(bytes));
         }
+    }
+
+    #[tokio::test]
+    async fn a_client_that_knows_no_proxy_is_refused_by_its_first_bytes_not_by_the_time_limit() {
+        use tokio::io::AsyncWriteExt as _;
+        for said in [&b"AMQP\0\0\x09\x01"[..], b"G", b"PROXX", b"\r\n\r\nX"] {
+            let (mut client, mut server) = tokio::io::duplex(64);
+            client.write_all(said).await.expect("written");
+            let refused = read(&mut server, Duration::from_secs(60)).await.expect_err("refused");
+            assert_eq!(refused.to_string(), "it does not begin with a PROXY header", "{said:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_header_in_pieces_is_read_whole() {
+        use tokio::io::AsyncWriteExt as _;
+        let (mut client, mut server) = tokio::io::duplex(64);
+        let reading = tokio::spawn(async move { read(&mut server, Duration::from_secs(60)).await });
+        for piece in ["P", "ROXY TC", "P4 203.0.113.7 10.0.0.2 51234 5672", "\r", "\n"] {
+            client.write_all(piece.as_bytes()).await.expect("written");
+            tokio::task::yield_now().await;
+        }
+        let told = reading.await.expect("no panic").expect("a header");
+        assert_eq!(told, Some("203.0.113.7:51234".parse().expect("an address")));
     }
 }
