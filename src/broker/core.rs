@@ -9,6 +9,7 @@ use super::vhost::Vhost;
 use super::view::{ChannelView, Churn, ConnectionView, ConsumerView, Totals};
 use crate::kernel::stats::Gauge;
 use crate::kernel::{Clock, Instant};
+use crate::model::refusal::{Refusal, RefusalKind};
 use crate::model::table::{Field, Table};
 use crate::model::topology::DEFAULT_SPACE;
 use std::collections::BTreeMap;
@@ -94,6 +95,16 @@ impl Broker {
     pub fn close_connection(&self, id: ConnectionId, why: &str) -> bool {
         let link = self.shared.links().get(&id).cloned();
         link.inspect(|link| link.ask_to_close(why)).is_some()
+    }
+
+    /// For doors that cannot have their callers wait: refused while publishers are held.
+    pub fn takes_messages(&self) -> Result<(), Refusal> {
+        if !self.shared.has_alarm() {
+            return Ok(());
+        }
+        let (held, max) = (self.shared.memory(), self.shared.config.queue_bytes_max);
+        let what = format!("the memory alarm is on: queues hold {held} bytes of messages, and limits.queue_bytes_max is {max}");
+        Err(Refusal::new(RefusalKind::Exhausted, what).hint("Consume or purge the long queues, or raise the limit."))
     }
 
     pub fn connections(&self) -> Vec<ConnectionView> {

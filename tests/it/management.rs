@@ -139,6 +139,49 @@ async fn messages_are_published_and_got_by_hand() {
 }
 
 #[tokio::test]
+async fn what_a_user_may_not_get_or_publish_is_said_as_rabbitmq_says_it() {
+    let reactor = Reactor::start("");
+    assert_eq!(ask(&reactor, "PUT", "/api/queues/%2F/work", json!({})).await.0, 201);
+    assert_eq!(ask(&reactor, "PUT", "/api/users/ann", json!({ "password": "secret", "tags": "management" })).await.0, 201);
+    let none = json!({ "configure": "", "write": "", "read": "" });
+    assert_eq!(ask(&reactor, "PUT", "/api/permissions/%2F/ann", none).await.0, 201);
+    let as_ann = async |path: &str, body: Value| {
+        let answer = send_as(&reactor, "POST", path, body, Some(("ann", "secret"))).await;
+        (answer.status().as_u16(), answer.json::<Value>().await.expect("JSON"))
+    };
+    let wish = json!({ "count": 1, "ackmode": "ack_requeue_true", "encoding": "auto" });
+    let got = as_ann("/api/queues/%2F/work/get", wish).await;
+    let reason = "ACCESS_REFUSED - read access to queue 'work' in vhost '/' refused for user 'ann'";
+    assert_eq!(got, (401, json!({ "error": "not_authorised", "reason": reason })));
+    let message = json!({ "routing_key": "work", "payload": "x", "payload_encoding": "string", "properties": {} });
+    let published = as_ann("/api/exchanges/%2F/amq.topic/publish", message).await;
+    let reason = "403 ACCESS_REFUSED - write access to exchange 'amq.topic' in vhost '/' refused for user 'ann'";
+    assert_eq!(published, (400, json!({ "error": "bad_request", "reason": reason })));
+}
+
+#[tokio::test]
+async fn no_message_is_taken_by_hand_while_the_memory_alarm_is_on() {
+    let reactor = Reactor::start("[limits]\nqueue_bytes_max = \"1MiB\"\n");
+    assert_eq!(ask(&reactor, "PUT", "/api/queues/%2F/work", json!({})).await.0, 201);
+    let publish = "/api/exchanges/%2F/amq.default/publish";
+    let message = |bytes: usize| json!({ "routing_key": "work", "payload": "x".repeat(bytes), "payload_encoding": "string", "properties": {} });
+    assert_eq!(ask(&reactor, "POST", publish, message(2 << 20)).await.0, 200, "the one that raises it");
+    let refused = send(&reactor, "POST", publish, message(1)).await;
+    assert_eq!((refused.status().as_u16(), &refused.headers()["retry-after"]), (503, &"1".parse().expect("a value")));
+    let said = refused.json::<Value>().await.expect("JSON");
+    assert!(said["reason"].as_str().is_some_and(|reason| reason.starts_with("the memory alarm is on")), "{said}");
+    let own = async || {
+        let wish = json!({ "routing_key": "work", "body": "x" });
+        let answer = http().post(format!("{}/api/v1/publish", reactor.api())).json(&wish).send().await.expect("answers");
+        (answer.status().as_u16(), answer.json::<Value>().await.expect("JSON"))
+    };
+    let (status, problem) = own().await;
+    assert_eq!((status, &problem["type"]), (503, &json!("/problems/exhausted")), "{problem}");
+    assert_eq!(ask(&reactor, "DELETE", "/api/queues/%2F/work/contents", Value::Null).await.0, 204);
+    assert_eq!((ask(&reactor, "POST", publish, message(1)).await.0, own().await.0), (200, 200));
+}
+
+#[tokio::test]
 async fn connections_channels_and_consumers_are_shown_and_a_connection_can_be_closed() {
     let reactor = Reactor::start("");
     let connection = connect(&reactor, "my app").await;

@@ -1,7 +1,7 @@
 //! One message by hand: publishing to an exchange, getting from a queue.
 //!
 //! Both open a connection to the broker for the moment, as every other client does, so that permissions, counters and types of
-//! queues hold here too.
+//! queues hold here too. While the memory alarm holds publishers, a message is refused: nobody waits here.
 
 use super::answer::{Answer, Failure, json};
 use super::body::Fields;
@@ -66,6 +66,7 @@ pub async fn publish(
     if routing_key.len() > SHORT_STRING_BYTES_MAX || exchange.len() > SHORT_STRING_BYTES_MAX {
         return Err(Failure::bad("routing_key is longer than 255 bytes"));
     }
+    context.broker.takes_messages()?;
     let mut client = connect(&context, &caller, &space)?;
     let message = amqp::Publish {
         channel: CHANNEL,
@@ -79,12 +80,21 @@ pub async fn publish(
     let published = client.publish(message).and_then(|()| client.flush());
     let returned = client.link().take(&mut Parcel::default());
     client.close("published");
-    published.map_err(refused)?;
+    published.map_err(refused_publish)?;
     Ok(json(json!({ "routed": !returned })))
 }
 
-/// RabbitMQ tells the reply code of the channel it used.
-fn refused(failed: Failed) -> Failure {
+/// RabbitMQ waits for the answer of a get, and tells what is not there and what is not allowed by their own statuses …
+fn refused_get(failed: Failed) -> Failure {
+    match &failed.refused {
+        Refused::NotFound(what) => Failure::not_found(format!("NOT_FOUND - {what}")),
+        Refused::AccessRefused(what) => Failure::not_authorised(format!("ACCESS_REFUSED - {what}")),
+        _ => refused_publish(failed),
+    }
+}
+
+/// … but learns of a publish only by the end of the channel it used, whose reply code it tells.
+fn refused_publish(failed: Failed) -> Failure {
     let (code, name) = match &failed.refused {
         Refused::NotFound(_) => (404, "NOT_FOUND"),
         Refused::AccessRefused(_) => (403, "ACCESS_REFUSED"),
@@ -214,7 +224,7 @@ pub async fn get(
     let mut client = connect(&context, &caller, &space)?;
     let taken = take(&mut client, &queue, count, mode);
     client.close("got");
-    let messages = taken.map_err(refused)?;
+    let messages = taken.map_err(refused_get)?;
     Ok(json(messages.iter().map(|message| message.value(as_base64, truncate)).collect::<Vec<_>>()))
 }
 

@@ -87,9 +87,10 @@ fn default_space() -> String {
     DEFAULT_SPACE.to_owned()
 }
 
-/// Publishes one message. A message that no queue takes is dropped and said so.
+/// Publishes one message. A message that no queue takes is dropped and said so; none is taken while publishers are held.
 #[utoipa::path(post, path = "/api/v1/publish", tag = "broker", request_body = PublishWish, responses(
-    (status = 200, body = Published), (status = 400, body = Problem), (status = 403, body = Problem), (status = 404, body = Problem)))]
+    (status = 200, body = Published), (status = 400, body = Problem), (status = 403, body = Problem), (status = 404, body = Problem),
+    (status = 503, description = "the memory alarm is on", body = Problem)))]
 pub async fn publish(
     State(context): State<ApiContext>,
     Extension(by): Extension<Principal>,
@@ -97,6 +98,7 @@ pub async fn publish(
     Body(wish): Body<PublishWish>,
 ) -> Result<Json<Published>, Problem> {
     wish.check()?;
+    context.sources.broker.takes_messages()?;
     let body = wish.body()?;
     let headers = control::arguments(&wish.headers, "the message")?;
     let properties = wish.properties.encoded(&headers);
