@@ -25,6 +25,8 @@ pub(super) struct Shared {
     pub attachments: Arc<dyn Attachments>,
     /// Bytes of messages in all queues.
     memory: AtomicI64,
+    /// Of these, what open transactions hold.
+    transacted: AtomicI64,
     alarm: AtomicBool,
     alarm_over: Arc<Notify>,
     next_id: AtomicU64,
@@ -68,6 +70,7 @@ impl Shared {
             config,
             attachments,
             memory: AtomicI64::new(0),
+            transacted: AtomicI64::new(0),
             alarm: AtomicBool::new(false),
             alarm_over: Arc::new(Notify::new()),
             next_id: AtomicU64::new(1),
@@ -95,7 +98,7 @@ impl Shared {
         self.heavy.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Books bytes that entered or left queues, and raises or ends the alarm.
+    /// Books bytes that entered or left queues and transactions, and raises or ends the alarm.
     // HOT
     #[inline]
     pub fn book(&self, delta: i64) {
@@ -113,6 +116,20 @@ impl Shared {
         }
     }
 
+    /// Books bytes that open transactions take or let go.
+    #[cold]
+    pub fn book_transacted(&self, delta: i64) {
+        self.transacted.fetch_add(delta, Ordering::Relaxed);
+        self.book(delta);
+    }
+
+    /// Whether transactions may hold `bytes` more. Held publishers cannot commit, so transactions alone must never keep up the alarm,
+    /// which ends at four fifths: they have half.
+    pub fn may_transact(&self, bytes: usize) -> bool {
+        let held = u64::try_from(self.transacted.load(Ordering::Relaxed)).unwrap_or(0);
+        held + bytes as u64 <= self.config.queue_bytes_max / 2
+    }
+
     #[cold]
     fn end_alarm(&self) {
         self.alarm.store(false, Ordering::Release);
@@ -123,7 +140,9 @@ impl Shared {
     #[cold]
     fn tell_alarm(&self, level: i64) {
         self.announce("alarm.set", memory_alarm);
-        let seen = format!("queues hold {level} bytes of messages, more than limits.queue_bytes_max; publishers are held");
+        let seen = format!(
+            "queues and open transactions hold {level} bytes of messages, more than limits.queue_bytes_max; publishers are held"
+        );
         self.happen("/", What::Advice { seen: seen.into(), fix: "Consume or purge the long queues, or raise the limit".into() });
     }
 

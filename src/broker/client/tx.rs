@@ -6,7 +6,7 @@
 
 use super::channel::unopened;
 use super::publish::keep_late;
-use super::{Client, Failed, Verdict};
+use super::{Client, Failed, Hold, Verdict};
 use crate::broker::message::Extra;
 use crate::broker::outbox::{Lane, Unacked};
 use crate::broker::refused::Refused;
@@ -59,7 +59,7 @@ impl Tx {
 
 impl Drop for Tx {
     fn drop(&mut self) {
-        self.shared.book(-(self.bytes as i64));
+        self.shared.book_transacted(-(self.bytes as i64));
     }
 }
 
@@ -143,6 +143,7 @@ impl Client {
         held.cc = examined.cc;
         let keys: usize = held.cc.iter().map(|key| CC_OVERHEAD + key.len()).sum();
         let bytes = HELD_OVERHEAD + exchange.len() + key.len() + held.properties.len() + held.body.len() + keys;
+        let shared = &self.vhost.shared;
         let Some(tx) = self.channels.get_mut(channel).and_then(|state| state.tx.as_mut()) else {
             return Err(unopened(channel));
         };
@@ -150,9 +151,15 @@ impl Client {
             let max = limit::TRANSACTION_BYTES_MAX;
             return refuse(channel, &format!("transaction too large: it would hold more than {max} bytes; commit sooner"));
         }
+        if !shared.may_transact(bytes) {
+            return refuse(channel, "open transactions hold half of limits.queue_bytes_max; commit sooner");
+        }
         tx.bytes += bytes;
         tx.publishes.push(held);
-        self.vhost.shared.book(bytes as i64);
+        shared.book_transacted(bytes as i64);
+        if shared.has_alarm() {
+            self.hold = Some(Hold::Alarm);
+        }
         Ok(())
     }
 

@@ -2,7 +2,8 @@
 
 use super::refused;
 use super::world::{Said, World};
-use crate::broker::client::Verdict;
+use crate::broker::BrokerConfig;
+use crate::broker::client::{Hold, Verdict};
 use crate::wire::amqp::PropertyList;
 
 fn ready(world: &World, queue: &str) -> (u64, u64) {
@@ -109,4 +110,40 @@ fn confirms_and_transactions_exclude_each_other() {
     peer.client.open_channel(2);
     peer.client.select_confirms(2).expect("selected");
     assert_eq!(refused(peer.client.select_tx(2)), "406 cannot switch from confirm to tx mode");
+}
+
+#[test]
+fn what_open_transactions_hold_counts_for_the_alarm_and_holds_their_publishers() {
+    let world = World::with(BrokerConfig { queue_bytes_max: 20_000, ..BrokerConfig::default() });
+    let (mut filler, mut peer) = (world.connect(), world.connect());
+    filler.declare("q");
+    filler.say("", "q", &[0; 15_000]);
+    filler.flush().expect("flushed");
+    peer.client.select_tx(1).expect("selected");
+    peer.say("", "q", &[0; 1_000]);
+    peer.flush().expect("flushed");
+    assert!(peer.client.take_hold().is_none() && !world.broker.totals().alarm);
+    peer.say("", "q", &[0; 5_000]);
+    peer.flush().expect("flushed");
+    assert!(matches!(peer.client.take_hold(), Some(Hold::Alarm)));
+    assert!(world.broker.takes_messages().expect_err("refused").what.starts_with("the memory alarm is on"));
+    peer.client.roll_back(1).expect("rolled back");
+    assert!(!world.broker.totals().alarm && world.broker.takes_messages().is_ok());
+}
+
+#[test]
+fn open_transactions_alone_never_raise_the_alarm() {
+    let world = World::with(BrokerConfig { queue_bytes_max: 20_000, ..BrokerConfig::default() });
+    let (mut one, mut other) = (world.connect(), world.connect());
+    one.declare("q");
+    for peer in [&mut one, &mut other] {
+        peer.client.select_tx(1).expect("selected");
+    }
+    one.say("", "q", &[0; 6_000]);
+    let refusal = other.say_with("", "q", PropertyList::default(), false, &[0; 6_000]);
+    assert_eq!(refused(refusal), "406 open transactions hold half of limits.queue_bytes_max; commit sooner");
+    one.client.commit(1).expect("committed");
+    other.say("", "q", &[0; 6_000]);
+    other.client.commit(1).expect("committed");
+    assert_eq!(ready(&world, "q"), (2, 0));
 }
