@@ -19,6 +19,8 @@ pub const AMQP_FRAME_BYTES_MAX_BEFORE_TUNE: u32 = 16_384;
 pub const AMQP_UNFINISHED_BYTES_MAX: usize = 268_435_456;
 /// Time a peer has to finish its protocol handshake, or to answer a close, in ms, before its socket is closed.
 pub const HANDSHAKE_MS_MAX: u64 = 10_000;
+/// Longest lifetime of a message or an unused queue, in ms: ten years, as RabbitMQ has it. A longer one is refused with 406.
+pub const LIFETIME_MS_MAX: u64 = 315_360_000_000;
 /// Queues of one space; the next declaration is refused with 406.
 pub const QUEUES_MAX: usize = 100_000;
 /// Exchanges of one space; the next declaration is refused with 406.

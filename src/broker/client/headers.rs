@@ -2,6 +2,7 @@
 //! and how long the message lives.
 
 use crate::broker::refused::Refused;
+use crate::kernel::limit::LIFETIME_MS_MAX;
 use crate::model::table::{Field, Table};
 use crate::wire::amqp::{RawField, RawTable, table};
 use std::time::Duration;
@@ -17,8 +18,6 @@ pub(in crate::broker) struct Chosen {
 
 const CC: &str = "CC";
 const BCC: &str = "BCC";
-/// Longest lifetime, in ms: ten years, as RabbitMQ has it.
-const EXPIRATION_MS_MAX: i128 = 315_360_000_000;
 
 pub(in crate::broker) fn chosen(headers: RawTable<'_>) -> Result<Chosen, Refused> {
     let mut chosen = Chosen::default();
@@ -65,7 +64,7 @@ pub(super) fn parse_expiration(text: &str) -> Result<Duration, Refused> {
     }
     match text.parse::<i128>() {
         Ok(millis) if millis < 0 => refuse(format!("{{value_negative,{millis}}}")),
-        Ok(millis) if millis <= EXPIRATION_MS_MAX => Ok(Duration::from_millis(millis as u64)),
+        Ok(millis) if millis <= i128::from(LIFETIME_MS_MAX) => Ok(Duration::from_millis(millis as u64)),
         Ok(_) | Err(_) => refuse(format!("{{value_too_large,{}}}", text.trim_start_matches('+'))),
     }
 }

@@ -1,13 +1,11 @@
 //! What a queue was asked to be: its arguments, checked in RabbitMQ's words, and what a policy adds to them.
 
 use crate::broker::refused::Refused;
+use crate::kernel::limit::LIFETIME_MS_MAX;
 use crate::model::policy::{Overflow, QueueKind, QueuePolicy, lowest};
 use crate::model::table::{Field, Table};
 use std::sync::Arc;
 use std::time::Duration;
-
-/// Milliseconds that a timer of RabbitMQ's can wait at most.
-const MILLIS_MAX: i64 = u32::MAX as i64;
 
 const QUEUE_TYPE: &str = "x-queue-type";
 const DEAD_LETTER_EXCHANGE: &str = "x-dead-letter-exchange";
@@ -190,11 +188,11 @@ impl Argument<'_> {
 
     fn millis(&self, name: &str, min: i64) -> Result<Option<Duration>, Refused> {
         let Some(value) = self.integer(name)? else { return Ok(None) };
-        match value {
-            0 if min > 0 => Err(self.refuse(name, "{value_zero,0}")),
-            ..0 => Err(self.refuse(name, &format!("{{value_negative,{value}}}"))),
-            0..=MILLIS_MAX => Ok(Some(Duration::from_millis(value.unsigned_abs()))),
-            _ => Err(self.refuse(name, &format!("{{value_too_big,{value}}}"))),
+        match u64::try_from(value) {
+            Ok(0) if min > 0 => Err(self.refuse(name, "{value_zero,0}")),
+            Ok(millis) if millis <= LIFETIME_MS_MAX => Ok(Some(Duration::from_millis(millis))),
+            Ok(_) => Err(self.refuse(name, &format!("{{value_too_large,{value}}}"))),
+            Err(_) => Err(self.refuse(name, &format!("{{value_negative,{value}}}"))),
         }
     }
 
@@ -308,7 +306,7 @@ mod tests {
         let said = |name: &str, why: &str| format!("invalid arg '{name}' for queue 'q' in vhost '/': {why}");
         let cases = [
             ("x-expires", Field::I32(0), "{value_zero,0}"),
-            ("x-expires", Field::I64(1 << 32), "{value_too_big,4294967296}"),
+            ("x-expires", Field::I64(315_360_000_001), "{value_too_large,315360000001}"),
             ("x-message-ttl", Field::I32(-1), "{value_negative,-1}"),
             ("x-message-ttl", Field::text("5"), "\"expected integer, got longstr\""),
             ("x-max-length", Field::I8(-5), "{value_negative,-5}"),
@@ -328,6 +326,17 @@ mod tests {
         }
         let text = "invalid type 'signedint' for arg 'x-dead-letter-exchange' in queue 'q' in vhost '/'";
         assert_eq!(refused(DEAD_LETTER_EXCHANGE, Field::I32(1)), text);
+    }
+
+    #[test]
+    fn a_lifetime_may_be_ten_years() {
+        // Celery's delayed delivery declares queues up to 2^27 s.
+        for millis in [134_217_728_000, 315_360_000_000] {
+            let lifetime = Some(Duration::from_millis(millis));
+            let asked = [("x-message-ttl", Field::I64(millis as i64)), ("x-expires", Field::I64(millis as i64))];
+            let settings = parse(&asked).expect("accepted");
+            assert_eq!((settings.message_ttl, settings.expires), (lifetime, lifetime));
+        }
     }
 
     #[test]
