@@ -322,6 +322,18 @@ async fn a_poller_of_queues_finds_names_lengths_and_consumers_at_once() {
 }
 
 #[tokio::test]
+async fn what_rabbitmqadmin_2_looks_for_is_there() {
+    let reactor = Reactor::start("");
+    // It lists bindings before it deletes one that may be gone.
+    for gone in ["queues/%2F/gone/bindings", "exchanges/%2F/gone/bindings/source", "exchanges/%2F/gone/bindings/destination"] {
+        assert_eq!(get(&reactor, &format!("/api/{gone}")).await, json!([]), "{gone}");
+    }
+    assert_eq!(ask(&reactor, "GET", "/api/queues/nowhere/gone/bindings", Value::Null).await.0, 404);
+    assert_eq!(ask(&reactor, "PUT", "/api/feature-flags/detailed_queues_endpoint/enable", json!({})).await.0, 204);
+    assert!(names(&get(&reactor, "/api/deprecated-features").await).contains(&"ram_node_type"));
+}
+
+#[tokio::test]
 async fn lists_are_paged_sorted_filtered_and_narrowed() {
     let reactor = Reactor::start("");
     for name in ["alpha", "beta", "gamma", "delta"] {
@@ -335,6 +347,10 @@ async fn lists_are_paged_sorted_filtered_and_narrowed() {
     assert_eq!(names(&get(&reactor, "/api/queues/%2F?page=1&name=ETA").await["items"]), ["beta"]);
     assert_eq!(names(&get(&reactor, "/api/queues?page=1&name=^(a|d)&use_regex=true").await["items"]), ["alpha", "delta"]);
     assert_eq!(get(&reactor, "/api/queues?columns=name&sort=name&sort_reverse=true").await[0], json!({ "name": "gamma" }));
+    // Flower asks so.
+    assert_eq!(names(&get(&reactor, "/api/queues/?columns=name&sort=name").await), ["alpha", "beta", "delta", "gamma"]);
+    assert_eq!(get(&reactor, "/api/queues/%2F/beta/").await["name"], "beta");
+    assert_eq!(ask(&reactor, "GET", "/api/queues//", Value::Null).await.0, 404);
     let lean = get(&reactor, "/api/queues/%2F/beta?disable_stats=true").await;
     assert!(lean.get("messages").is_none() && lean["name"] == "beta");
     assert_eq!(get(&reactor, "/api/queues/%2F/beta?disable_stats=true&enable_queue_totals=true").await["messages"], 0);

@@ -7,9 +7,10 @@ use axum::extract::{Path, State};
 use serde_json::{Value, json};
 
 /// Name and description; all are enabled and cannot be disabled.
-const FLAGS: [(&str, &str); 12] = [
+const FLAGS: [(&str, &str); 13] = [
     ("classic_mirrored_queue_version", "Support setting version for classic mirrored queues"),
     ("classic_queue_type_delivery_support", "Bug fix for classic queue deliveries using mixed versions"),
+    ("detailed_queues_endpoint", "Add a detailed queues HTTP API endpoint. Reduce number of metrics in the default endpoint."),
     ("direct_exchange_routing_v2", "v2 direct exchange routing implementation"),
     ("drop_unroutable_metric", "Count unroutable publishes to be dropped in stats"),
     ("empty_basic_get_metric", "Count AMQP `basic.get` on empty queues in stats"),
@@ -23,10 +24,11 @@ const FLAGS: [(&str, &str); 12] = [
 ];
 
 /// Name, description, since what they are about is accepted.
-const DEPRECATED: [(&str, &str); 4] = [
+const DEPRECATED: [(&str, &str); 5] = [
     ("classic_queue_mirroring", "Classic mirrored queues are deprecated."),
     ("global_qos", "usage of global QoS (shared prefetch per channel)"),
     ("management_metrics_collection", "Management metrics collection"),
+    ("ram_node_type", "Nodes that keep nothing on disk"),
     ("transient_nonexcl_queues", "transient non-exclusive queues"),
 ];
 

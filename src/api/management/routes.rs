@@ -21,7 +21,11 @@ macro_rules! routes {
         pub const PATHS: &[(&str, &str)] = &[$((concat!(stringify!($first) $(, " ", stringify!($next))*), $path)),*];
 
         fn api() -> Router<ManagementContext> {
-            Router::new()$(.route(concat!("/api", $path), $first($first_handler)$(.$next($next_handler))*))*
+            // A slash at the end changes nothing; Flower sends one.
+            Router::new()$(
+                .route(concat!("/api", $path), $first($first_handler)$(.$next($next_handler))*)
+                .route(concat!("/api", $path, "/"), $first($first_handler)$(.$next($next_handler))*)
+            )*
         }
     };
 }
