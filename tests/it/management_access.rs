@@ -1,7 +1,7 @@
 //! Who may use the management port, and what administrators define there.
 
 use crate::management::{ask, get, send, send_as};
-use crate::support::{Reactor, http};
+use crate::support::{DEADLINE, Reactor, http, wait_until};
 use serde_json::{Value, json};
 
 #[tokio::test]
@@ -88,6 +88,20 @@ async fn users_have_tags_that_open_doors_and_permissions_in_spaces() {
     assert_eq!(ask(&reactor, "DELETE", "/api/vhosts/shop", Value::Null).await.0, 412);
     assert_eq!(ask(&reactor, "DELETE", "/api/vhosts/shop/deletion/protection", Value::Null).await.0, 204);
     assert_eq!(ask(&reactor, "DELETE", "/api/vhosts/shop", Value::Null).await.0, 204);
+}
+
+#[tokio::test]
+async fn a_policy_whose_pattern_runs_away_is_put_and_named_and_the_next_one_holds() {
+    let reactor = Reactor::start("");
+    let long = format!("{}b", "a".repeat(200));
+    assert_eq!(ask(&reactor, "PUT", &format!("/api/queues/%2F/{long}"), json!({})).await.0, 201);
+    for (name, pattern, priority) in [("good", "^a", 0), ("bad", "^(a|aa)+(?!x)$", 1)] {
+        let policy = json!({ "pattern": pattern, "definition": { "max-length": 5 }, "priority": priority });
+        assert_eq!(ask(&reactor, "PUT", &format!("/api/policies/%2F/{name}"), policy).await.0, 201);
+    }
+    assert_eq!(get(&reactor, &format!("/api/queues/%2F/{long}")).await["policy"], "good");
+    wait_until("the policy is named", DEADLINE, || async { reactor.stderr().contains("the pattern of policy bad in space /") })
+        .await;
 }
 
 #[tokio::test]
