@@ -10,12 +10,17 @@ APPS = HERE / "apps"
 
 def in_python(name: str, program: str, packages: tuple[str, ...], broker: Broker) -> report.Report:
     interpreter = python(name, *packages)
-    output = shell([interpreter, APPS / program], APPS, {"AMQP_URL": broker.url}, 600, check=False)
+    environment = {"AMQP_URL": broker.url, "MANAGEMENT_URL": broker.api}
+    output = shell([interpreter, APPS / program], APPS, environment, 600, check=False)
     return report.lines(keep(name, output))
 
 
 def celery(broker: Broker) -> report.Report:
     return in_python("celery", "celery_shop/check.py", ("celery>=5.5,<6",), broker)
+
+
+def flower(broker: Broker) -> report.Report:
+    return in_python("flower", "celery_flower/check.py", ("celery>=5.5,<6", "flower==2.2.0"), broker)
 
 
 def dramatiq(broker: Broker) -> report.Report:
@@ -39,6 +44,7 @@ SUITES = {
     suite.name: suite
     for suite in (
         Suite("celery", "11 · 0 · 0", celery),
+        Suite("flower", "11 · 0 · 0", flower, needs=("amqp", "management")),
         Suite("nestjs", "9 · 0 · 0", nestjs),
         Suite("dramatiq", "5 · 0 · 0", dramatiq),
     )

@@ -100,7 +100,7 @@ def start_rabbitmq(folder: Path) -> Broker:
     (folder / "plugins").write_text("[rabbitmq_management].\n")
     environment = os.environ | {
         "HOME": str(folder),
-        "RABBITMQ_NODENAME": f"rabbit{ports['amqp']}@localhost",
+        "RABBITMQ_NODENAME": "rabbit@localhost",
         "RABBITMQ_DIST_PORT": str(dist),
         "ERL_EPMD_PORT": str(epmd),
         "RABBITMQ_MNESIA_BASE": str(folder / "data"),
