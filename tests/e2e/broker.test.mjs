@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { axe, picture, root, startBrowser, startReactor, waitUntil } from "./harness.mjs";
+import { axe, cutTimesAndTabs, picture, root, startBrowser, startReactor, waitUntil } from "./harness.mjs";
 
 const amqp = createRequire(join(root, "target/clients/"))("amqplib");
 
@@ -131,6 +131,7 @@ describe("every page of the broker", () => {
           await page.setViewportSize({ width: 390, height: 844 });
           await page.getByRole(role, { name: what }).first().waitFor();
           assert.equal(await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth), 0);
+          assert.deepEqual(await cutTimesAndTabs(page), []);
           await picture(page, `broker-${name.replaceAll(/\W+/g, "-")}-${theme}-narrow`);
         }));
 });

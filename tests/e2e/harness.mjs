@@ -126,6 +126,22 @@ export async function axe(page) {
     .map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.target.join(" ")).join(", ")}`);
 }
 
+/** Clock times, tabs and buttons that do not fit where they stand: what has no rest to read elsewhere. */
+export function cutTimesAndTabs(page) {
+  return page.evaluate(() => {
+    const cut = (node) => {
+      const box = node.getBoundingClientRect();
+      for (let above = node.parentElement; above; above = above.parentElement) {
+        if (getComputedStyle(above).overflowX === "visible") continue;
+        if (box.right > above.getBoundingClientRect().right + 1) return true;
+      }
+      return false;
+    };
+    const shown = [...document.querySelectorAll("table time, .segments button, .btn")].filter((node) => node.offsetWidth > 0);
+    return shown.filter(cut).map((node) => node.textContent);
+  });
+}
+
 /** Keeps a screenshot when E2E_PICTURES names a folder. */
 export async function picture(page, name) {
   if (!pictures) return;

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { axe, picture, root, startBrowser, startReactor, waitUntil } from "./harness.mjs";
+import { axe, cutTimesAndTabs, picture, root, startBrowser, startReactor, waitUntil } from "./harness.mjs";
 
 let reactor;
 let chrome;
@@ -59,10 +59,25 @@ describe("every page", () => {
       await waitUntil("the page has settled", async () => (await page.locator("main").innerText()).length > 20);
       const overflow = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
       assert.equal(overflow, 0);
+      assert.deepEqual(await cutTimesAndTabs(page), []);
       await picture(page, `${name}-narrow`);
       assert.deepEqual(page.errors, []);
       await page.close();
     });
+});
+
+test("on a narrow screen the panel of a row is the whole page, and a trace is listed by its path", async () => {
+  const page = await chrome.page(`${base}/logs`, { width: 390, height: 844 });
+  const panel = page.getByRole("complementary").last();
+  const isWhole = async () => (await panel.boundingBox())?.width === 390;
+  await page.getByRole("grid").getByRole("row").nth(3).click();
+  await waitUntil("the record's panel is the page", isWhole);
+  await page.goto(`${base}/traces`);
+  await page.getByRole("row", { name: /GET \/catalog\/products/ }).first().click();
+  await waitUntil("the trace's panel is the page", isWhole);
+  await picture(page, "trace-panel-narrow");
+  assert.deepEqual(page.errors, []);
+  await page.close();
 });
 
 test("the keyboard goes everywhere, and Back restores filter and selection", async () => {

@@ -34,7 +34,7 @@ export function AccessPage() {
           </button>
         }
       />
-      <div className="query">
+      <div className="query tabbed">
         <Segments
           label="What"
           value={tab}

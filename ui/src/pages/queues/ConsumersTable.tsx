@@ -93,7 +93,7 @@ const REST: Column<Consumer>[] = [
 ];
 
 export const CONSUMERS_OF_QUEUE = [consumer, ...REST];
-export const CONSUMERS_OF_CONNECTION = [queue, ...REST];
+export const CONSUMERS_OF_CONNECTION: Column<Consumer>[] = [{ ...queue, narrow: "rest" }, ...REST];
 const COLUMNS = [consumer, queue, ...REST];
 export const consumerKey = (c: Consumer) => `${c.connection_id} ${c.channel} ${c.tag}`;
 

@@ -28,7 +28,7 @@ const columnsOf = (space: string): Column<FollowedMessage>[] => [
     id: "at",
     head: "Published",
     width: 112,
-    narrow: 108,
+    narrow: 112,
     cell: (m) => <Time at={m.steps[0]?.at_us} as="list" />,
   },
   {
@@ -69,7 +69,7 @@ const columnsOf = (space: string): Column<FollowedMessage>[] => [
     id: "end",
     head: "Now",
     width: 190,
-    narrow: 110,
+    narrow: 132,
     cell: (m) => {
       const fate = endOf(m);
       return <span className={TONE[fate.tone]}>{fate.words}</span>;

@@ -66,7 +66,7 @@ export function QueuesPage() {
           ) : null
         }
       />
-      <div className="query broker-tabs">
+      <div className="query tabbed">
         <Segments
           label="What"
           value={tab}

@@ -111,7 +111,7 @@ export const COLUMNS: Column<ServiceRow>[] = [
     head: "p95",
     num: true,
     width: 64,
-    narrow: true,
+    narrow: 78,
     sort: (r) => r.service.p95_ns,
     title: (r) =>
       r.instance || r.service.p95_ns === null

@@ -264,7 +264,7 @@ const COLUMNS: Column<TraceRow>[] = [
     id: "started",
     head: "Started",
     width: 112,
-    narrow: 96,
+    narrow: 112,
     sort: (row) => row.started_us,
     cell: (row) => (
       <span className="dim">

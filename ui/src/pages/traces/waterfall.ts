@@ -51,7 +51,7 @@ export class Waterfall {
     private readonly hooks: WaterfallHooks,
   ) {
     host.classList.add("waterfall");
-    if (host.clientWidth < 720) this.left = Math.min(this.left, 150);
+    if (host.clientWidth < 720) this.left = Math.min(this.left, Math.round(host.clientWidth * 0.48));
     const { scroller, names, pane, grip } = this;
     scroller.className = "waterfall-scroll";
     scroller.tabIndex = 0;
