@@ -17,7 +17,7 @@ const REQUEST: &[(&str, &[&str])] = &[
     ("duration_ms", &["duration_ms"]),
     ("error", &["error", "exception.message"]),
 ];
-const NOISE: &[&str] = &["code.", "thread.", "process.", "telemetry.", "log.", "exception."];
+const NOISE: &[&str] = &["code.", "thread.", "process.", "telemetry.", "log.", "exception.", "reactor."];
 /// Facts shown beside one record at most.
 const FACTS_MAX: usize = 8;
 const FACT_BYTES_MAX: usize = 120;
@@ -187,7 +187,8 @@ mod tests {
     #[test]
     fn a_failed_request_says_which_and_how_it_ended() {
         let attributes = json!({ "trace_id": "4bf9", "method": "GET", "path": "/orders/42", "status": 502, "duration_ms": 12,
-            "peer": "127.0.0.1:5", "error": "connection refused", "order.id": 7, "code.lineno": 3, "tags": ["a"] });
+            "peer": "127.0.0.1:5", "error": "connection refused", "order.id": 7, "code.lineno": 3,
+            "reactor.space": "/", "tags": ["a"] });
         assert_eq!(
             facts(&attributes),
             "  method=GET  path=/orders/42  status=502  duration_ms=12  error=connection refused  order.id=7"
