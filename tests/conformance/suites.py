@@ -1,5 +1,6 @@
 """The public suites: where each comes from, how it is pointed at a broker, how it runs. Only addresses and ports are changed."""
 
+import json
 import os
 import re
 import shutil
@@ -110,6 +111,19 @@ def npm(folder: Path, *packages: str) -> None:
     wanted = (folder / "package.json").read_text() + "\n".join(packages)
     install = ["npm", "install", "--no-audit", "--no-fund", "--silent", "--ignore-scripts", *packages]
     once(folder, "npm", wanted, lambda: shell(install, folder))
+
+
+def crate(name: str, version: str) -> Path:
+    """The source of a crate as crates.io has it, unpatched."""
+    folder, wanting = CACHE / "src" / f"{name}-{version}", CACHE / "src" / f"wants-{name}"
+    shutil.rmtree(folder, ignore_errors=True)
+    (wanting / "src").mkdir(parents=True, exist_ok=True)
+    (wanting / "src/lib.rs").touch()
+    (wanting / "Cargo.toml").write_text(f'[workspace]\n[package]\nname = "wanting"\nedition = "2024"\n[dependencies]\n{name} = "={version}"\n')
+    packages = json.loads(shell(["cargo", "metadata", "--quiet", "--format-version=1"], wanting))["packages"]
+    (manifest,) = (package["manifest_path"] for package in packages if package["name"] == name)
+    shutil.copytree(Path(manifest).parent, folder)
+    return folder
 
 
 def debian(*programs: str) -> None:
@@ -241,7 +255,7 @@ def php_amqplib(broker: Broker) -> report.Report:
 def lapin(broker: Broker) -> report.Report:
     suite = SUITES["lapin"]
     folder = source(suite)
-    environment = {"AMQP_ADDR": f"{broker.url}/%2f", "CARGO_TARGET_DIR": str(CACHE / "cargo/lapin"), "CARGO_TERM_COLOR": "never"}
+    environment = {"AMQP_ADDR": f"{broker.url}/%2f", "CARGO_TARGET_DIR": str(CACHE / "cargo"), "CARGO_TERM_COLOR": "never"}
     shell(["cargo", "test", "--no-run", "--tests", "--examples"], folder, environment)
     output = shell(["cargo", "test", "--no-fail-fast", "--tests"], folder, environment, 600, check=False)
     result = report.cargo(keep(suite.name, output))
