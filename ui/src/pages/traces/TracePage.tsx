@@ -16,7 +16,17 @@ import { Fault, Outlines } from "../../parts/Region";
 import { Segments } from "../../parts/Segments";
 import { type Column, Table } from "../../parts/Table";
 import { Duration, Time } from "../../parts/Time";
-import { buildTree, criticalPath, foldOf, isInternal, linesOf, type Node, Scale, type TraceLine } from "./layout";
+import {
+  buildTree,
+  criticalPath,
+  foldOf,
+  isInternal,
+  linesOf,
+  type Node,
+  Scale,
+  type TraceLine,
+  titleOf,
+} from "./layout";
 import { SpanPanel } from "./SpanPanel";
 import type { TraceSearch } from "./search";
 import { Waterfall } from "./waterfall";
@@ -40,14 +50,15 @@ export function TracePage() {
   return (
     <div className="trace-page">
       <PageHead
-        name={root ? `${root.name} · Traces` : "Trace"}
+        name={root ? `${titleOf(root)} · Traces` : "Trace"}
         title={
           <>
             <Link className="dim" to="/traces">
               Traces
             </Link>
             <span className="sep">/</span>
-            <span className="mono">{root?.name ?? ""}</span> <span className="mono meta light">{shortId(traceId)}</span>
+            <span className="mono">{root ? titleOf(root) : ""}</span>{" "}
+            <span className="mono meta light">{shortId(traceId)}</span>
           </>
         }
       />

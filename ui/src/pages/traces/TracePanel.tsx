@@ -14,7 +14,7 @@ import { Facts, SectionHead, SidePanel } from "../../parts/SidePanel";
 import { Duration, Since, Time } from "../../parts/Time";
 import { term, withTerm } from "../../query/tokens";
 import { useRange, useSpace } from "../../time/useRange";
-import { buildTree, isInternal, linesOf, longestStep } from "./layout";
+import { buildTree, isInternal, linesOf, longestStep, titleOf } from "./layout";
 import type { TracesSearch } from "./search";
 
 interface TracePanelProps {
@@ -38,7 +38,7 @@ export function TracePanel({ id, query, change, close }: TracePanelProps) {
     <SidePanel
       label={`Trace ${id}`}
       width={400}
-      title={<span className="mono">{root?.name ?? id}</span>}
+      title={<span className="mono">{root ? titleOf(root) : id}</span>}
       tools={
         <Link className="btn sm" to="/traces/$traceId" params={{ traceId: id }}>
           Open <kbd>O</kbd>

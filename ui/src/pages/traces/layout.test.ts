@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { LogRow, SpanRow, Trace } from "../../api/types";
-import { buildTree, criticalPath, foldOf, isInternal, linesOf, roundStep, Scale, selfTime } from "./layout";
+import { buildTree, criticalPath, foldOf, isInternal, linesOf, roundStep, Scale, selfTime, titleOf } from "./layout";
 
 const span = (
   id: string,
@@ -124,4 +124,13 @@ test("ticks are round and keep their distance", () => {
 test("self time leaves out children, counted once where they overlap", () => {
   const [root] = buildTree(trace([span("r", null, 0, 100), span("a", "r", 10, 30), span("b", "r", 20, 40)]));
   expect(selfTime(root as NonNullable<typeof root>)).toBe(50);
+});
+
+test("a request is called by its path, anything else by its name", () => {
+  const attributes = { "http.request.method": "GET", "url.path": "/orders/42" };
+  const named = (kind: SpanRow["kind"], has: Record<string, unknown>) =>
+    titleOf({ kind, name: "GET /orders", attributes: has });
+  expect(named("server", attributes)).toBe("GET /orders/42");
+  expect(named("client", attributes)).toBe("GET /orders");
+  expect(named("server", {})).toBe("GET /orders");
 });

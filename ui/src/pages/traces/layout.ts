@@ -270,3 +270,12 @@ export function selfTime(node: Node): Nanos {
   }
   return Math.max(0, node.span.duration_ns - covered);
 }
+
+/** What a root is called: method and path of a request, whose name says only the route; else its name. */
+export function titleOf(span: Pick<SpanRow, "kind" | "name" | "attributes">): string {
+  const method = span.attributes["http.request.method"];
+  const path = span.attributes["url.path"];
+  return span.kind === "server" && typeof method === "string" && typeof path === "string"
+    ? `${method} ${path}`
+    : span.name;
+}
