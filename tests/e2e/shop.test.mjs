@@ -80,6 +80,15 @@ test("on a narrow screen the panel of a row is the whole page, and a trace is li
   await page.close();
 });
 
+test("what changed yesterday stands in one line each", async () => {
+  const page = await chrome.page("about:blank");
+  await page.clock.setSystemTime(Date.now() + 24 * 3_600_000);
+  await page.goto(`${base}/`);
+  const line = page.locator(".changed li", { hasText: /\d+ [A-Z][a-z]+ \d\d:\d\d/ }).first();
+  assert.ok(((await line.boundingBox())?.height ?? 99) < 30);
+  await page.close();
+});
+
 test("the keyboard goes everywhere, and Back restores filter and selection", async () => {
   const page = await chrome.page(`${base}/`);
   await PAGES.overview[1](page).waitFor();

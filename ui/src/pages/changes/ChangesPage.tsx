@@ -23,8 +23,8 @@ function columnsFor(nouns: Nouns): Column<Happening>[] {
     {
       id: "time",
       head: "Time",
-      width: 110,
-      narrow: 100,
+      width: 112,
+      narrow: 112,
       sort: (h) => h.at_us,
       cell: (h) => (
         <span className="meta">
