@@ -292,6 +292,6 @@ SUITES = {
     suite.name: suite
     for suite in (
         Suite("rabbitmqadmin-2", "169 · 19 · 0", every_command, needs=("amqp", "management")),
-        Suite("rabbitmqadmin-2-own", "", own_tests, needs=("amqp", "management")),
+        Suite("rabbitmqadmin-2-own", "234 · 53 · 0", own_tests, needs=("amqp", "management")),
     )
 }
