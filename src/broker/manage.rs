@@ -42,18 +42,28 @@ impl Which {
         Which::These(vec![(id, id)])
     }
 
-    /// The ids named, in slices; refused if they are too many.
-    fn slices(stretches: &[(u64, u64)]) -> Result<impl Iterator<Item = Vec<u64>> + '_, Refused> {
-        let count = |(first, last): &(u64, u64)| last.saturating_sub(*first).saturating_add(1);
-        let named = stretches.iter().fold(0u64, |sum, stretch| sum.saturating_add(count(stretch)));
-        if named > NAMED_MAX {
-            return Err(Refused::TooLarge(format!("{named} messages are named, at most {NAMED_MAX} can be in one request")));
+    /// The messages meant as they stand now, in their order; refused if too many are named.
+    /// A queue's order changes while letters come back to it, so nobody may count places meanwhile.
+    fn ids(&self, of: &Queue, at_most: u64) -> Result<Vec<u64>, Refused> {
+        match self {
+            Which::First(_) => Ok(of.movable(usize::try_from(at_most).unwrap_or(usize::MAX))),
+            Which::These(stretches) => {
+                let count = |(first, last): &(u64, u64)| last.saturating_sub(*first).saturating_add(1);
+                let named = stretches.iter().fold(0u64, |sum, stretch| sum.saturating_add(count(stretch)));
+                if named > NAMED_MAX {
+                    let text = format!("{named} messages are named, at most {NAMED_MAX} can be in one request");
+                    return Err(Refused::TooLarge(text));
+                }
+                Ok(stretches.iter().flat_map(|(first, last)| *first..=*last).collect())
+            }
         }
-        let mut ids = stretches.iter().flat_map(|(first, last)| *first..=*last);
-        Ok(std::iter::from_fn(move || {
-            let slice: Vec<u64> = ids.by_ref().take(SLICE).collect();
-            (!slice.is_empty()).then_some(slice)
-        }))
+    }
+
+    fn most(&self) -> u64 {
+        match self {
+            Which::First(count) => *count,
+            Which::These(_) => u64::MAX,
+        }
     }
 }
 
@@ -103,35 +113,21 @@ impl Vhost {
         actor.must(Action::Read, "queue", from, self.name())?;
         actor.must(Action::Write, "queue", to, self.name())?;
         let (source, target) = (self.queue_for(from, actor)?, self.queue_for(to, actor)?);
+        let counted = which.most().min(source.ready_count());
+        let ids = which.ids(&source, counted)?;
         let mut moved = Moved::default();
-        let mut put = |take: &dyn Fn(&mut Effects) -> Vec<Taken>| {
+        for slice in ids.chunks(SLICE) {
             let mut effects = Effects::new(self.shared.clock.now());
-            let letters: Vec<Letter> =
-                take(&mut effects).into_iter().map(|taken| Letter { to: target.clone(), key: None, taken }).collect();
-            let count = letters.len() as u64;
+            let taken = source.take_these(slice, &mut effects);
+            moved.left += (slice.len() - taken.len()) as u64;
+            let letters = taken.into_iter().map(|taken| Letter { to: target.clone(), key: None, taken }).collect();
             put(&source, letters, &mut moved, &mut effects);
             effects.run(&self.shared);
-            count
-        };
-        let mut left = 0;
-        match which {
-            Which::First(count) => {
-                left = (*count).min(source.ready_count());
-                while left > 0 {
-                    let went = put(&|effects| source.take_first(SLICE.min(left as usize), effects));
-                    left -= went;
-                    if went == 0 {
-                        break;
-                    }
-                }
-            }
-            Which::These(stretches) => {
-                for ids in Which::slices(stretches)? {
-                    left += ids.len() as u64 - put(&|effects| source.take_these(&ids, effects));
-                }
-            }
         }
-        moved.left += left;
+        if matches!(which, Which::First(_)) {
+            // Calls were counted on, but stay.
+            moved.left += counted - ids.len() as u64;
+        }
         Ok(moved)
     }
 
@@ -199,25 +195,15 @@ impl Vhost {
         let source = self.queue_for(name, actor)?;
         let mut origins = Origins { only, known: BTreeMap::new() };
         let mut moved = Moved::default();
-        match which {
-            Which::First(count) => {
-                let ready = source.ready_count();
-                while moved.moved + moved.left < ready && moved.moved < *count {
-                    let wanted = SLICE.min((count - moved.moved) as usize);
-                    let slice = source.look(moved.left as usize, wanted);
-                    if slice.is_empty() {
-                        break;
-                    }
-                    self.send_back(&source, &slice, &mut origins, &mut moved, actor)?;
-                }
-            }
-            Which::These(stretches) => {
-                for ids in Which::slices(stretches)? {
-                    let slice = source.look_at_these(&ids);
-                    moved.left += (ids.len() - slice.len()) as u64;
-                    self.send_back(&source, &slice, &mut origins, &mut moved, actor)?;
-                }
-            }
+        let ids = which.ids(&source, u64::MAX)?;
+        let mut rest = &ids[..];
+        while !rest.is_empty() && moved.moved < which.most() {
+            let wanted = usize::try_from(which.most() - moved.moved).unwrap_or(usize::MAX);
+            let (next, later) = rest.split_at(rest.len().min(SLICE).min(wanted));
+            let slice = source.look_at_these(next);
+            moved.left += (next.len() - slice.len()) as u64;
+            self.send_back(&source, &slice, &mut origins, &mut moved, actor)?;
+            rest = later;
         }
         Ok(moved)
     }
@@ -237,7 +223,7 @@ impl Vhost {
                 ways.insert(seen.seq, (to, (death.exchange.to_owned(), death.key.to_owned())));
             }
         }
-        let ids: Vec<u64> = ways.keys().copied().collect();
+        let ids: Vec<u64> = slice.iter().map(|seen| seen.seq).filter(|seq| ways.contains_key(seq)).collect();
         let mut effects = Effects::new(self.shared.clock.now());
         let taken = source.take_these(&ids, &mut effects);
         let letters = taken.into_iter().filter_map(|taken| {

@@ -14,6 +14,7 @@
 use super::blocks::Blocks;
 use super::entry::{Entry, Segments};
 use super::rules::Rules;
+use super::settings::QueueSettings;
 use super::waits::Waits;
 use crate::broker::effects::{Effects, Notice};
 use crate::broker::letters::{Dead, Reason};
@@ -362,10 +363,15 @@ impl Backlog {
     }
 
     fn place_among_returned(&self, seq: u64) -> Option<u64> {
-        let by_position = |rules: &Rules| !rules.is_quorum() && rules.settings.max_priority.is_none();
-        match self.rules.as_deref().is_none_or(by_position) {
-            true => self.returned.contains_key(&seq).then_some(seq),
-            false => self.returned.iter().find(|(_, entry)| entry.seq == seq).map(|(place, _)| *place),
+        match self.rules.as_deref() {
+            // Few: what came back.
+            Some(rules) if rules.is_quorum() => {
+                self.returned.iter().find(|(_, entry)| entry.seq == seq).map(|(place, _)| *place)
+            }
+            Some(Rules { settings: QueueSettings { max_priority: Some(max), .. }, .. }) => {
+                (0..=*max).map(|priority| place_of(priority, seq)).find(|place| self.returned.contains_key(place))
+            }
+            _ => self.returned.contains_key(&seq).then_some(seq),
         }
     }
 

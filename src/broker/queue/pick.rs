@@ -118,6 +118,14 @@ impl Queue {
         found
     }
 
+    /// The first `count` ready messages that may leave the queue, by position. Calls stay, since their callers wait for this queue's
+    /// consumers.
+    pub fn movable(&self, count: usize) -> Vec<u64> {
+        let state = self.state();
+        let may_go = |entry: &&Entry| state.backlog.extra(entry).is_none_or(|extra| extra.call.is_none());
+        state.backlog.ready_in_order().filter(may_go).take(count).map(|entry| entry.seq).collect()
+    }
+
     /// Takes the first `count` ready messages out. Calls stay, since their callers wait for this queue's consumers.
     pub fn take_first(&self, count: usize, effects: &mut Effects) -> Vec<Taken> {
         let mut state = self.state();

@@ -284,3 +284,39 @@ fn what_a_full_queue_refuses_goes_back_even_where_that_is_full_and_refuses_too()
     assert_eq!(desk.go("from", "to", Which::First(9)).moved, 2);
     assert_eq!((desk.ready("from"), desk.ready("to")), (String::new(), "0:a 1:b".into()));
 }
+
+#[test]
+fn a_redrive_passes_no_letter_over_when_full_queues_refuse_others() {
+    for levels in [Table::new(), Table::new().with("x-max-priority", Field::I32(3))] {
+        let mut desk = Desk::new(&["b"]);
+        desk.peer.try_declare("dead", levels).expect("declared");
+        desk.peer.try_declare("full", narrow("reject-publish")).expect("declared");
+        desk.fill("full", ["x"]);
+        for (origin, body) in [("full", "1"), ("full", "2"), ("full", "3"), ("b", "4"), ("b", "5"), ("b", "6")] {
+            desk.bury("dead", origin, body);
+        }
+        let moved = desk.vhost.redrive("dead", None, &Which::First(2), desk.actor()).expect("sent back");
+        assert_eq!((moved.moved, moved.left), (2, 3));
+        assert_eq!((desk.ready("b"), desk.ready("dead")), ("0:4 1:5".into(), "5:6 6:1 7:2 8:3".into()));
+        assert_eq!(desk.vhost.redrive("dead", None, &Which::First(9), desk.actor()).expect("sent back").moved, 1);
+        assert_eq!((desk.ready("b"), desk.ready("full")), ("0:4 1:5 2:6".into(), "0:x".into()));
+    }
+}
+
+#[test]
+fn a_queue_with_priorities_finds_its_messages_by_their_ids() {
+    let mut desk = Desk::new(&["to"]);
+    desk.peer.declare_with("levels", [("x-max-priority", Field::I32(9))]);
+    for priority in [0, 9, 4] {
+        let properties = PropertyList { priority: Some(priority), ..PropertyList::default() };
+        desk.peer.say_with("", "levels", properties, false, &[b'0' + priority]).expect("published");
+    }
+    desk.peer.flush().expect("flushed");
+    assert_eq!(desk.ready("levels"), "1:9 2:4 0:0");
+    let moved = desk.go("levels", "to", Which::These(vec![(0, 1)]));
+    assert_eq!((moved.moved, desk.ready("levels"), desk.ready("to")), (2, "2:4".into(), "0:0 1:9".into()));
+    // The same queue's messages go behind those of their own priority.
+    assert_eq!(desk.go("to", "levels", Which::First(2)).moved, 2);
+    assert_eq!(desk.go("levels", "levels", Which::First(3)).moved, 3);
+    assert_eq!(desk.ready("levels"), "5:9 6:4 7:0");
+}
