@@ -15,12 +15,15 @@ pub struct BrokerConfig {
     pub consumer_timeout: Duration,
     /// Whether a publish without `traceparent` may inherit one from what its connection is working on (contract §8).
     pub infer_parents: bool,
+    /// Messages of one space that wait in delaying exchanges; the next one is refused.
+    pub delayed_messages_max: usize,
 }
 
 impl Default for BrokerConfig {
     fn default() -> Self {
         let consumer_timeout = Duration::from_millis(limit::CONSUMER_TIMEOUT_MS);
-        BrokerConfig { queue_bytes_max: 1 << 30, consumer_timeout, infer_parents: true }
+        let delayed_messages_max = limit::DELAYED_MESSAGES_MAX;
+        BrokerConfig { queue_bytes_max: 1 << 30, consumer_timeout, infer_parents: true, delayed_messages_max }
     }
 }
 

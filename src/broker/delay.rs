@@ -4,9 +4,9 @@
 use super::effects::Effects;
 use super::refused::Refused;
 use super::republish::Republished;
-use super::routing::Asked;
+use super::routing::{Asked, Route};
 use super::vhost::Vhost;
-use crate::kernel::{Instant, limit};
+use crate::kernel::Instant;
 use crate::model::table::Field;
 use crate::wire::amqp::{Properties, PropertyList, RawField, RawTable, table};
 use bytes::Bytes;
@@ -121,15 +121,22 @@ impl Delayed {
 }
 
 impl Vhost {
+    /// Refuses one more message for a route's delaying exchanges if too many wait. Asked for when it is published; those of open
+    /// transactions, and one of each connection that asked at the same moment, may come on top.
+    pub(super) fn may_delay(&self, route: &Route) -> Result<(), Refused> {
+        let Some((by, _)) = route.delays.first() else { return Ok(()) };
+        let max = self.shared.config.delayed_messages_max;
+        match self.delayed.waiting().by_time.len() < max {
+            true => Ok(()),
+            false => Err(Refused::Precondition(format!(
+                "exchange '{by}' in vhost '{}' cannot delay one more message: {max} wait already; consume, or delay fewer",
+                self.name()
+            ))),
+        }
+    }
+
     /// Keeps a message until its time has come.
-    pub(super) fn delay(
-        self: &Arc<Self>,
-        by: &Arc<str>,
-        delay: Duration,
-        asked: &Asked<'_>,
-        body: Bytes,
-        now: Instant,
-    ) -> Result<(), Refused> {
+    pub(super) fn delay(self: &Arc<Self>, by: &Arc<str>, delay: Duration, asked: &Asked<'_>, body: Bytes, now: Instant) {
         let late = Late {
             by: by.clone(),
             exchange: asked.exchange.to_owned(),
@@ -141,12 +148,6 @@ impl Vhost {
         let (due, weight) = (now + delay, late.weight());
         {
             let mut waiting = self.delayed.waiting();
-            if waiting.by_time.len() >= limit::DELAYED_MESSAGES_MAX {
-                let max = limit::DELAYED_MESSAGES_MAX;
-                let text =
-                    format!("exchange '{by}' in vhost '{}' cannot delay one more message: {max} wait already", self.name());
-                return Err(Refused::Precondition(text));
-            }
             let number = waiting.next;
             waiting.next += 1;
             *waiting.by_exchange.entry(by.clone()).or_default() += 1;
@@ -154,7 +155,6 @@ impl Vhost {
         }
         self.shared.book(weight);
         self.keep_time();
-        Ok(())
     }
 
     /// Lets go what is due.

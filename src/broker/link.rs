@@ -365,7 +365,7 @@ impl Link {
             let timeout = queue.consumer_timeout().map_or(common, |own| own);
             if age > timeout && ended != Some(channel) {
                 ended = Some(channel);
-                self.fail(Failed { channel, refused: Refused::Precondition(overdue(channel, timeout)) });
+                self.fail(Failed::new(channel, Refused::Precondition(overdue(channel, timeout))));
             }
         }
     }

@@ -56,7 +56,7 @@ mod trace;
 mod vhost;
 pub mod view;
 
-pub use client::{Client, Consume, Failed, Got, Hold, Verdict};
+pub use client::{Client, Consume, Failed, Got, Hold, Settle, Verdict};
 pub use config::{Attachment, AttachmentHow, Attachments, BrokerConfig, ConnectionId, NoAttachments};
 pub use core::Broker;
 pub use declare::{Declared, DeleteRule};

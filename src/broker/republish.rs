@@ -44,12 +44,12 @@ impl Vhost {
     #[cold]
     fn republish_late(&self, route: &Route, asked: &Asked<'_>, message: &Republished<'_>, effects: &mut Effects) {
         let Some(vhost) = self.me.upgrade() else { return };
-        let body = message.large.cloned().unwrap_or_else(|| Bytes::copy_from_slice(message.body));
-        for (by, delay) in &route.delays {
-            if let Err(refused) = vhost.delay(by, *delay, asked, body.clone(), effects.now) {
-                tracing::warn!(exchange = %by, %refused, "a message of the broker itself is lost");
-            }
+        if let Err(refused) = vhost.may_delay(route) {
+            tracing::warn!(%refused, "a message of the broker itself is lost");
+            return;
         }
+        let body = message.large.cloned().unwrap_or_else(|| Bytes::copy_from_slice(message.body));
+        route.delays.iter().for_each(|(by, delay)| vhost.delay(by, *delay, asked, body.clone(), effects.now));
     }
 
     /// Puts a message into those queues of a route that `may_go_to` names; its exchange has counted it.

@@ -249,6 +249,7 @@ fn broker_config(config: &Config) -> BrokerConfig {
         queue_bytes_max: config.limits.queue_bytes_max,
         consumer_timeout: config.limits.consumer_timeout,
         infer_parents: config.telemetry.infer_parents,
+        ..BrokerConfig::default()
     }
 }
 

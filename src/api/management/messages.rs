@@ -10,10 +10,11 @@ use super::context::ManagementContext;
 use super::exchanges::name_of;
 use super::guard::Caller;
 use crate::api::view::json::table;
-use crate::broker::{Client, ConnectionInfo, Failed, Got, Parcel, Refused, Verdict};
+use crate::broker::{Client, ConnectionInfo, Failed, Got, Parcel, Refused, Settle, Verdict};
 use crate::control;
 use crate::kernel::limit::{AMQP_FRAME_BYTES_MAX, SHORT_STRING_BYTES_MAX};
 use crate::model::table::Table;
+use crate::wire::amqp::method::BasicNack;
 use crate::wire::amqp::table::encoded;
 use crate::wire::amqp::{self, Properties, PropertyList, RawTable};
 use axum::extract::{Path, State};
@@ -241,7 +242,7 @@ fn take(client: &mut Client, queue: &str, count: usize, mode: AckMode) -> Result
         messages.push(message);
     }
     if let AckMode::Keep(verdict) = mode {
-        client.settle(CHANNEL, 0, true, verdict);
+        client.settle(CHANNEL, Settle { tag: 0, multiple: true, verdict, by: BasicNack::ID });
     }
     client.flush()?;
     Ok(messages)

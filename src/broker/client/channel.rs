@@ -56,8 +56,9 @@ impl Client {
 
     /// Ends a channel: nothing more is delivered on it, and what it had not settled goes back where it was.
     pub fn close_channel(&mut self, channel: u16) {
-        // An unknown delivery tag cannot matter any more.
-        let _ = self.sync();
+        self.take_effect();
+        // What was wrong on it cannot matter any more.
+        self.late_failures.retain(|failed| failed.channel != channel);
         let Some(state) = self.channels.remove(channel) else { return };
         self.vhost.shared.counts.channels.add(-1);
         self.confirm();
@@ -80,7 +81,8 @@ impl Client {
         }
         // It may have been silent for long.
         self.effects.now = self.vhost.shared.clock.now();
-        let _ = self.sync();
+        self.take_effect();
+        self.late_failures.clear();
         let numbers = self.channels.numbers();
         let mut queues = Vec::new();
         for number in &numbers {
@@ -220,16 +222,16 @@ impl Client {
         }
         let last = self.channel(channel)?.last_queue.clone();
         let refused = || Refused::NotFound("no previously declared queue".to_owned());
-        last.ok_or_else(|| Failed { channel, refused: refused() })
+        last.ok_or_else(|| Failed::new(channel, refused()))
     }
 
     /// `confirm.select`
     pub fn select_confirms(&mut self, channel: u16) -> Result<(), Failed> {
-        self.sync()?;
+        self.sync(channel)?;
         let state = self.channel_mut(channel)?;
         if state.tx.is_some() {
             let refused = Refused::Precondition("cannot switch from tx to confirm mode".into());
-            return Err(Failed { channel, refused });
+            return Err(Failed::new(channel, refused));
         }
         state.confirms = true;
         if let Some(lane) = self.link.outbox().channels.get_mut(channel) {
@@ -240,7 +242,7 @@ impl Client {
 
     /// `basic.qos`
     pub fn limit_prefetch(&mut self, channel: u16, count: u16, global: bool) -> Result<(), Failed> {
-        self.sync()?;
+        self.sync(channel)?;
         if !global {
             self.channel_mut(channel)?.prefetch = count.into();
             if let Some(lane) = self.link.outbox().channels.get_mut(channel) {
@@ -272,7 +274,7 @@ fn abandon(open: Open, link: &crate::broker::link::Link, epoch_ns: u64, effects:
 }
 
 pub(super) fn unopened(channel: u16) -> Failed {
-    Failed { channel, refused: Refused::NotAllowed(format!("channel {channel} is not open")) }
+    Failed::new(channel, Refused::NotAllowed(format!("channel {channel} is not open")))
 }
 
 impl Drop for Client {

@@ -35,7 +35,7 @@ pub enum Got {
 impl Client {
     /// Begins to consume; `basic.consume-ok` is written before the first delivery (unless `no_wait`). Returns the consumer's tag.
     pub fn consume(&mut self, channel: u16, consume: Consume) -> Result<Arc<str>, Failed> {
-        self.sync()?;
+        self.sync(channel)?;
         let tag: Arc<str> = match consume.tag.is_empty() {
             true => format!("amq.ctag-{}", rng::token::<16>()).into(),
             false => consume.tag.as_str().into(),
@@ -91,7 +91,7 @@ impl Client {
             return Ok(());
         }
         let text = format!("queue '{}' in vhost '{}' does not support global qos", queue.name, self.vhost.name());
-        Err(Failed { channel, refused: Refused::NotImplemented(text) })
+        Err(Failed::new(channel, Refused::NotImplemented(text)))
     }
 
     fn priority(&self, queue: &str, arguments: &Table) -> Result<i64, Refused> {
@@ -120,18 +120,18 @@ impl Client {
         let lane = outbox.channels.get(channel).ok_or_else(|| unopened(channel))?;
         if taken_by_replies || lane.consumers.contains_key(tag) {
             let refused = Refused::NotAllowed(format!("attempt to reuse consumer tag '{tag}'"));
-            return Err(Failed { channel, refused });
+            return Err(Failed::new(channel, refused));
         }
         if lane.consumers.len() >= limit::CONSUMERS_PER_CHANNEL_MAX {
             let text = format!("reached maximum ({}) of consumers per channel", limit::CONSUMERS_PER_CHANNEL_MAX);
-            return Err(Failed { channel, refused: Refused::NotAllowed(text) });
+            return Err(Failed::new(channel, Refused::NotAllowed(text)));
         }
         Ok(())
     }
 
     /// Direct reply-to: the channel gets an address.
     fn consume_replies(&mut self, channel: u16, tag: &Arc<str>, no_ack: bool) -> Result<(), Failed> {
-        let refuse = |text: &str| Err(Failed { channel, refused: Refused::Precondition(text.into()) });
+        let refuse = |text: &str| Err(Failed::new(channel, Refused::Precondition(text.into())));
         if !no_ack {
             return refuse("reply consumer cannot acknowledge");
         }
@@ -148,7 +148,7 @@ impl Client {
 
     /// Stops consuming; nothing is delivered to `tag` after this. An unknown tag is no error.
     pub fn cancel(&mut self, channel: u16, tag: &str) -> Result<(), Failed> {
-        self.sync()?;
+        self.sync(channel)?;
         let state = self.channel_mut(channel)?;
         if let Some(reply) = state.reply.take_if(|reply| *reply.tag == *tag) {
             reply.target.go();
@@ -181,7 +181,7 @@ impl Client {
 
     /// `basic.get`: writes `get-ok` with the message; the caller answers an empty queue.
     pub fn get(&mut self, channel: u16, queue: &str, no_ack: bool) -> Result<Got, Failed> {
-        self.sync()?;
+        self.sync(channel)?;
         let name = self.queue_name(channel, queue)?;
         let (space, actor) = (self.vhost.name(), self.actor());
         let queue = actor.must(Action::Read, "queue", &name, space).and_then(|()| self.vhost.queue_for(&name, actor));
@@ -191,7 +191,7 @@ impl Client {
                 "cannot obtain access to locked queue '{name}' in vhost '{space}'. basic.get operations are not supported by quorum \
                  queues with single active consumer"
             );
-            return Err(Failed { channel, refused: Refused::Locked(text) });
+            return Err(Failed::new(channel, Refused::Locked(text)));
         }
         self.consumes = true;
         Ok(queue.get(&self.link, channel, no_ack, &mut self.effects))

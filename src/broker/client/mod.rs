@@ -30,13 +30,14 @@ use crate::model::change::{Thing, Verb};
 use crate::model::emit;
 use crate::model::identity::Principal;
 use crate::model::topology::{BindingSpec, DestinationKind, ExchangeSpec, QueueSpec};
+use crate::wire::amqp::MethodId;
 use batch::Batch;
 use channel::Channel;
 use settle::Settles;
 use std::sync::Arc;
 
 pub use reply::Hold;
-pub use settle::Verdict;
+pub use settle::{Settle, Verdict};
 
 pub struct Client {
     vhost: Arc<Vhost>,
@@ -55,8 +56,8 @@ pub struct Client {
     /// Spans have somewhere to go.
     traces: bool,
     hold: Option<Hold>,
-    /// Found while something else was done; told at the next flush.
-    late_failure: Option<Failed>,
+    /// Found after the method that is to blame; told before the next method on their channel, or at the flush. One a channel.
+    late_failures: Vec<Failed>,
     closed: bool,
 }
 
@@ -65,6 +66,14 @@ pub struct Client {
 pub struct Failed {
     pub channel: u16,
     pub refused: Refused,
+    /// The method to blame, if it is not the one that the answer is for.
+    pub cause: Option<MethodId>,
+}
+
+impl Failed {
+    pub fn new(channel: u16, refused: Refused) -> Self {
+        Failed { channel, refused, cause: None }
+    }
 }
 
 impl Broker {
@@ -90,7 +99,7 @@ impl Broker {
             transacts: false,
             traces: emit::is_installed(),
             hold: None,
-            late_failure: None,
+            late_failures: Vec::new(),
             closed: false,
         })
     }
@@ -107,25 +116,39 @@ impl Client {
     }
 
     /// Makes everything said so far take effect, writes confirms, and wakes whoever got something. The caller then sends its own
-    /// outbox.
+    /// outbox. On an error, its channel must be closed and the flush repeated: other channels may have failed, too.
     // HOT
     pub fn flush(&mut self) -> Result<(), Failed> {
-        let result = self.sync();
+        self.take_effect();
         self.confirm();
         self.run_effects();
-        result
+        match self.late_failures.is_empty() {
+            true => Ok(()),
+            false => Err(self.late_failures.remove(0)),
+        }
     }
 
     /// Acks and publishes said so far take effect; what they set off waits for the flush.
     // HOT
-    fn sync(&mut self) -> Result<(), Failed> {
-        let settled = self.settle_pending();
+    fn take_effect(&mut self) {
+        self.settle_pending();
         self.offer_runs();
         self.effects.post(&self.vhost.shared);
-        match self.late_failure.take() {
-            Some(failed) => Err(failed),
-            None => settled,
+    }
+
+    /// All before a method on `channel` takes effect. An error if that ends the channel; what ends others waits for the flush, so that
+    /// the method is still answered.
+    // HOT
+    fn sync(&mut self, channel: u16) -> Result<(), Failed> {
+        self.take_effect();
+        match self.late_failures.iter().position(|failed| failed.channel == channel) {
+            Some(at) => Err(self.late_failures.remove(at)),
+            None => Ok(()),
         }
+    }
+
+    fn has_failed(&self, channel: u16) -> bool {
+        self.late_failures.iter().any(|failed| failed.channel == channel)
     }
 
     fn run_effects(&mut self) {
@@ -144,11 +167,11 @@ impl Client {
     }
 
     fn fail(channel: u16) -> impl FnOnce(Refused) -> Failed {
-        move |refused| Failed { channel, refused }
+        move |refused| Failed::new(channel, refused)
     }
 
     pub fn declare_queue(&mut self, channel: u16, spec: QueueSpec) -> Result<Declared, Failed> {
-        self.sync()?;
+        self.sync(channel)?;
         let spec = self.vhost.with_default_type(spec);
         let declared = self.vhost.declare_queue(&spec, self.actor()).map_err(Self::fail(channel))?;
         if spec.exclusive && declared.created {
@@ -163,7 +186,7 @@ impl Client {
     }
 
     pub fn declare_queue_passively(&mut self, channel: u16, name: &str) -> Result<Declared, Failed> {
-        self.sync()?;
+        self.sync(channel)?;
         let name = self.queue_name(channel, name)?;
         let declared = self.vhost.declare_queue_passively(&name, self.actor()).map_err(Self::fail(channel))?;
         self.name_last_queue(channel, &declared.name);
@@ -171,7 +194,7 @@ impl Client {
     }
 
     pub fn delete_queue(&mut self, channel: u16, name: &str, rule: DeleteRule) -> Result<u64, Failed> {
-        self.sync()?;
+        self.sync(channel)?;
         let name = self.queue_name(channel, name)?;
         let was = self.vhost.find_queue(&name);
         let count = self.vhost.delete_queue(&name, rule, self.actor()).map_err(Self::fail(channel))?;
@@ -183,13 +206,13 @@ impl Client {
     }
 
     pub fn purge_queue(&mut self, channel: u16, name: &str) -> Result<u64, Failed> {
-        self.sync()?;
+        self.sync(channel)?;
         let name = self.queue_name(channel, name)?;
         self.vhost.purge_queue(&name, self.actor()).map_err(Self::fail(channel))
     }
 
     pub fn declare_exchange(&mut self, channel: u16, spec: &ExchangeSpec) -> Result<(), Failed> {
-        self.sync()?;
+        self.sync(channel)?;
         if self.vhost.declare_exchange(spec, self.actor()).map_err(Self::fail(channel))? {
             self.vhost.tell_change(Verb::Create, Thing::Exchange(spec.clone()), &self.principal);
         }
@@ -197,12 +220,12 @@ impl Client {
     }
 
     pub fn declare_exchange_passively(&mut self, channel: u16, name: &str) -> Result<(), Failed> {
-        self.sync()?;
+        self.sync(channel)?;
         self.vhost.declare_exchange_passively(name).map_err(Self::fail(channel))
     }
 
     pub fn delete_exchange(&mut self, channel: u16, name: &str, if_unused: bool) -> Result<(), Failed> {
-        self.sync()?;
+        self.sync(channel)?;
         let rule = DeleteRule { if_unused, if_empty: false };
         let was = self.vhost.exchange_spec(name);
         if self.vhost.delete_exchange(name, rule, self.actor()).map_err(Self::fail(channel))?
@@ -214,7 +237,7 @@ impl Client {
     }
 
     pub fn bind(&mut self, channel: u16, spec: BindingSpec) -> Result<(), Failed> {
-        self.sync()?;
+        self.sync(channel)?;
         let spec = self.binding(channel, spec)?;
         if self.vhost.bind(&spec, self.actor()).map_err(Self::fail(channel))? {
             self.vhost.tell_change(Verb::Create, Thing::Binding(spec), &self.principal);
@@ -223,7 +246,7 @@ impl Client {
     }
 
     pub fn unbind(&mut self, channel: u16, spec: BindingSpec) -> Result<(), Failed> {
-        self.sync()?;
+        self.sync(channel)?;
         let spec = self.binding(channel, spec)?;
         if self.vhost.unbind(&spec, self.actor()).map_err(Self::fail(channel))? {
             self.vhost.tell_change(Verb::Delete, Thing::Binding(spec), &self.principal);

@@ -128,18 +128,18 @@ impl Client {
                     }
                     Err(refused) => {
                         work.segment.truncate(at);
-                        return Err(Failed { channel: message.channel, refused });
+                        return Err(Failed::new(message.channel, refused));
                     }
                 }
             }
         };
         if !route.delays.is_empty() {
             let asked = Asked { exchange: message.exchange, key: message.routing_key, cc, properties };
-            let kept = keep_late(&self.vhost, &route, &asked, &message.body, self.effects.now);
-            if let Err(refused) = kept {
+            if let Err(refused) = self.vhost.may_delay(&route) {
                 work.segment.truncate(at);
-                return Err(Failed { channel: message.channel, refused });
+                return Err(Failed::new(message.channel, refused));
             }
+            keep_late(&self.vhost, &route, &asked, &message.body, self.effects.now);
         }
         if route.queues.is_empty() {
             route.stats.published.fetch_add(1, Ordering::Relaxed);
@@ -347,9 +347,9 @@ pub(super) fn keep_late(
     asked: &Asked<'_>,
     body: &Body<'_>,
     now: Instant,
-) -> Result<(), Refused> {
+) {
     let body = body.clone().into_bytes();
-    route.delays.iter().try_for_each(|(by, delay)| vhost.delay(by, *delay, asked, body.clone(), now))
+    route.delays.iter().for_each(|(by, delay)| vhost.delay(by, *delay, asked, body.clone(), now));
 }
 
 // HOT

@@ -76,22 +76,26 @@ impl Hold {
 impl Client {
     #[cold]
     pub(super) fn publish_reply(&mut self, message: Publish<'_>) -> Result<(), Failed> {
-        let channel = message.channel;
         let mut extra = Default::default();
-        let examined = self.examine(&message, &mut extra).map_err(Self::fail(channel))?;
-        let properties = examined.rewritten.as_deref().map_or(message.properties, Properties::trusted);
-        self.answered(&message);
+        let examined = self.examine(&message, &mut extra).map_err(Self::fail(message.channel))?;
+        self.reply(&message, examined.rewritten.as_deref().map_or(message.properties, Properties::trusted))
+    }
+
+    /// A reply whose properties have been examined.
+    pub(super) fn reply(&mut self, message: &Publish<'_>, properties: Properties<'_>) -> Result<(), Failed> {
+        let channel = message.channel;
+        self.answered(message);
         match self.vhost.replies.find(message.routing_key) {
-            Some(Target::Channel(target)) if !target.is_gone() => self.deliver_reply(&target, &message, properties),
+            Some(Target::Channel(target)) if !target.is_gone() => self.deliver_reply(&target, message, properties),
             Some(Target::Call(call)) => {
                 let from = (self.link.id, channel);
                 match call.answer(from, properties, message.body.clone().into_bytes()) {
                     Answered::Taken => {}
                     Answered::Pause(until) => self.hold = Some(Hold::Pause(Pause { until, call })),
-                    Answered::Dropped(why) => self.drop_reply(&message, properties, why),
+                    Answered::Dropped(why) => self.drop_reply(message, properties, why),
                 }
             }
-            Some(Target::Channel(_)) | None => self.drop_reply(&message, properties, "nobody waits at its address"),
+            Some(Target::Channel(_)) | None => self.drop_reply(message, properties, "nobody waits at its address"),
         }
         self.count(channel)
     }

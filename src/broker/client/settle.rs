@@ -8,6 +8,8 @@ use crate::broker::outbox::{Lane, Unacked};
 use crate::broker::queue::{Entry, Queue, Settled, Settling, Then};
 use crate::broker::refused::Refused;
 use crate::broker::trace;
+use crate::wire::amqp::MethodId;
+use crate::wire::amqp::method::BasicRecover;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -19,6 +21,17 @@ pub enum Verdict {
     Requeue,
     /// Dropped, or sent to the queue's dead-letter exchange.
     Discard,
+}
+
+/// One `basic.ack`, `basic.nack` or `basic.reject`.
+#[derive(Clone, Copy, Debug)]
+pub struct Settle {
+    pub tag: u64,
+    /// All up to `tag`, or all there are if that is 0.
+    pub multiple: bool,
+    pub verdict: Verdict,
+    /// The method to blame if the tag is unknown.
+    pub by: MethodId,
 }
 
 #[derive(Debug, Default)]
@@ -41,9 +54,7 @@ struct Gathered {
 #[derive(Clone, Copy, Debug)]
 struct Pending {
     channel: u16,
-    tag: u64,
-    multiple: bool,
-    verdict: Verdict,
+    settle: Settle,
 }
 
 /// Consecutive deliveries of one consumer with one verdict: a range of `entries` and of `extras`.
@@ -57,9 +68,9 @@ struct Group {
 }
 
 impl Settles {
-    /// One delivery, past any transaction.
-    pub fn push(&mut self, channel: u16, tag: u64, verdict: Verdict) {
-        self.pending.push(Pending { channel, tag, multiple: false, verdict });
+    /// Past any transaction.
+    pub fn push(&mut self, channel: u16, settle: Settle) {
+        self.pending.push(Pending { channel, settle });
     }
 }
 
@@ -70,29 +81,30 @@ impl Client {
     /// Says what became of one delivery, or of all up to `tag`.
     // HOT
     #[inline]
-    pub fn settle(&mut self, channel: u16, tag: u64, multiple: bool, verdict: Verdict) {
-        if self.transacts && self.hold_settle(channel, tag, multiple, verdict) {
+    pub fn settle(&mut self, channel: u16, settle: Settle) {
+        if self.transacts && self.hold_settle(channel, settle) {
             return;
         }
-        self.settles.pending.push(Pending { channel, tag, multiple, verdict });
+        self.settles.push(channel, settle);
     }
 
     /// `basic.recover` with requeue: everything unacked on the channel goes back.
     pub fn recover(&mut self, channel: u16) -> Result<(), Failed> {
-        self.sync()?;
+        self.sync(channel)?;
+        let all = Settle { tag: 0, multiple: true, verdict: Verdict::Requeue, by: BasicRecover::ID };
         match self.recoverable(channel) {
-            Some(tags) => tags.into_iter().for_each(|tag| self.settles.push(channel, tag, Verdict::Requeue)),
-            None => self.settle(channel, 0, true, Verdict::Requeue),
+            Some(tags) => tags.into_iter().for_each(|tag| self.settles.push(channel, Settle { tag, multiple: false, ..all })),
+            None => self.settles.push(channel, all),
         }
-        self.sync()
+        self.sync(channel)
     }
 
     // HOT
-    pub(super) fn settle_pending(&mut self) -> Result<(), Failed> {
+    pub(super) fn settle_pending(&mut self) {
         if self.settles.pending.is_empty() {
-            return Ok(());
+            return;
         }
-        let result = self.take_out();
+        self.take_out();
         let mut settles = std::mem::take(&mut self.settles);
         let Gathered { groups, entries, extras } = &mut settles.gathered;
         let (mut from, mut acked) = (0, 0);
@@ -131,25 +143,27 @@ impl Client {
         if acked > 0 {
             self.vhost.shared.counts.acked.add(acked);
         }
-        result
     }
 
-    /// Takes the settled deliveries out of the lanes, under one lock of the outbox. Stops at the first unknown tag.
+    /// Takes the settled deliveries out of the lanes, under one lock of the outbox; of each channel those before its first unknown
+    /// tag.
     // HOT
-    fn take_out(&mut self) -> Result<(), Failed> {
+    fn take_out(&mut self) {
         let mut outbox = self.link.outbox();
         let outbox = &mut *outbox;
         let Settles { pending, taken, gathered, waiting } = &mut self.settles;
-        let mut result = Ok(());
-        for settle in pending.drain(..) {
-            let Some(lane) = outbox.channels.get_mut(settle.channel) else {
-                result = Err(unopened(settle.channel));
+        let late = &mut self.late_failures;
+        for Pending { channel, settle } in pending.drain(..) {
+            if !late.is_empty() && late.iter().any(|failed| failed.channel == channel) {
+                continue;
+            }
+            let Some(lane) = outbox.channels.get_mut(channel) else {
+                late.push(unopened(channel));
                 continue;
             };
             taken.clear();
             if !lane.settle(settle.tag, settle.multiple, taken) {
-                let refused = Refused::Precondition(format!("unknown delivery tag {}", settle.tag));
-                result = result.and(Err(Failed { channel: settle.channel, refused }));
+                late.push(settle.unknown(channel));
                 continue;
             }
             if settle.verdict == Verdict::Ack {
@@ -167,7 +181,13 @@ impl Client {
                 waiting.append(&mut lane.waiting);
             }
         }
-        result
+    }
+}
+
+impl Settle {
+    pub(super) fn unknown(&self, channel: u16) -> Failed {
+        let refused = Refused::Precondition(format!("unknown delivery tag {}", self.tag));
+        Failed { cause: Some(self.by), ..Failed::new(channel, refused) }
     }
 }
 

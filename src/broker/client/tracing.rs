@@ -25,9 +25,7 @@ impl Client {
         }
         if self.consumes && self.vhost.shared.config.infer_parents {
             // Acks said before this publish decide what is still open.
-            if let Err(failed) = self.settle_pending() {
-                self.late_failure.get_or_insert(failed);
-            }
+            self.settle_pending();
             match worked_on(&self.link.outbox()) {
                 WorkedOn::Recorded(beside) => return Some(Parent::Inferred(beside)),
                 WorkedOn::Unrecorded => return None,

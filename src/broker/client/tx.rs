@@ -1,12 +1,12 @@
 //! Transactions (class `tx`): publishes and acks of a channel wait for `tx.commit` and then take effect together.
 //!
-//! A publish is checked and routed when it is made, so that committing cannot fail; what finds no queue is returned at the commit. An
-//! ack is checked when it is made and counts against prefetch limits until the commit. What was not committed when the channel ends
+//! A publish is checked and routed when it is made, so that committing cannot fail: nothing is asked at the commit that might be
+//! refused then, be it a permission or room among messages that wait. What finds no queue is returned at the commit. An ack is checked when it is made and counts against prefetch limits until the commit. What was not committed when the channel ends
 //! never was: its publishes go, its deliveries are requeued as unacked.
 
 use super::channel::unopened;
 use super::publish::keep_late;
-use super::{Client, Failed, Hold, Verdict};
+use super::{Client, Failed, Hold, Settle};
 use crate::broker::message::Extra;
 use crate::broker::outbox::{Lane, Unacked};
 use crate::broker::refused::Refused;
@@ -24,7 +24,7 @@ use std::sync::atomic::Ordering;
 pub(super) struct Tx {
     publishes: Vec<Held>,
     /// By delivery tag.
-    settles: BTreeMap<u64, Verdict>,
+    settles: BTreeMap<u64, Settle>,
     bytes: usize,
     shared: Arc<Shared>,
 }
@@ -66,7 +66,7 @@ impl Drop for Tx {
 impl Client {
     /// `tx.select`
     pub fn select_tx(&mut self, channel: u16) -> Result<(), Failed> {
-        self.sync()?;
+        self.sync(channel)?;
         let shared = self.vhost.shared.clone();
         let state = self.channel_mut(channel)?;
         if state.confirms {
@@ -88,10 +88,10 @@ impl Client {
         for held in std::mem::take(&mut tx.publishes) {
             self.let_out(channel, held)?;
         }
-        for (tag, verdict) in std::mem::take(&mut tx.settles) {
-            self.settles.push(channel, tag, verdict);
+        for settle in std::mem::take(&mut tx.settles).into_values() {
+            self.settles.push(channel, settle);
         }
-        self.sync()
+        self.sync(channel)
     }
 
     /// `tx.rollback`: nothing held ever was; settled deliveries are unacked again.
@@ -100,7 +100,7 @@ impl Client {
     }
 
     fn take_tx(&mut self, channel: u16) -> Result<Box<Tx>, Failed> {
-        self.sync()?;
+        self.sync(channel)?;
         let next = Tx::new(&self.vhost.shared);
         match &mut self.channel_mut(channel)?.tx {
             Some(tx) => Ok(std::mem::replace(tx, next)),
@@ -124,7 +124,9 @@ impl Client {
             true => None,
             false => {
                 let asked = Asked { exchange, key, cc: &examined.cc, properties };
-                Some(self.vhost.route(&asked, &self.principal).map(Arc::new).map_err(Self::fail(channel))?)
+                let route = self.vhost.route(&asked, &self.principal).map_err(Self::fail(channel))?;
+                self.vhost.may_delay(&route).map_err(Self::fail(channel))?;
+                Some(Arc::new(route))
             }
         };
         if self.traces {
@@ -171,7 +173,7 @@ impl Client {
         let (exchange, routing_key) = (exchange.as_str(), routing_key.as_str());
         let message = Publish { channel, exchange, routing_key, mandatory, immediate: false, properties, body };
         match route {
-            None => self.publish_reply(message),
+            None => self.reply(&message, properties),
             Some(route) => self.place(&message, &route, &cc, extra),
         }
     }
@@ -180,8 +182,7 @@ impl Client {
         if !route.delays.is_empty() {
             let (exchange, key, properties) = (message.exchange, message.routing_key, message.properties);
             let asked = Asked { exchange, key, cc, properties };
-            let kept = keep_late(&self.vhost, route, &asked, &message.body, self.effects.now);
-            kept.map_err(Self::fail(message.channel))?;
+            keep_late(&self.vhost, route, &asked, &message.body, self.effects.now);
         }
         if route.queues.is_empty() {
             route.stats.published.fetch_add(1, Ordering::Relaxed);
@@ -198,7 +199,11 @@ impl Client {
 
     /// An ack, nack or reject on a transactional channel. False if the channel is not one.
     #[cold]
-    pub(super) fn hold_settle(&mut self, channel: u16, tag: u64, multiple: bool, verdict: Verdict) -> bool {
+    pub(super) fn hold_settle(&mut self, channel: u16, settle: Settle) -> bool {
+        if self.has_failed(channel) {
+            return true;
+        }
+        let Settle { tag, multiple, .. } = settle;
         let Some(tx) = self.channels.get_mut(channel).and_then(|state| state.tx.as_mut()) else { return false };
         let outbox = self.link.outbox();
         let Some(lane) = outbox.channels.get(channel) else { return false };
@@ -208,11 +213,10 @@ impl Client {
             (false, _) => tx.open(lane).find(|open| *open == tag).into_iter().collect(),
         };
         if tags.last() != Some(&tag) && !(multiple && tag == 0) {
-            let refused = Refused::Precondition(format!("unknown delivery tag {tag}"));
-            self.late_failure.get_or_insert(Failed { channel, refused });
+            self.late_failures.push(settle.unknown(channel));
             return true;
         }
-        tx.settles.extend(tags.into_iter().map(|tag| (tag, verdict)));
+        tx.settles.extend(tags.into_iter().map(|tag| (tag, Settle { tag, multiple: false, ..settle })));
         true
     }
 
@@ -224,7 +228,7 @@ impl Client {
 }
 
 fn refuse<T>(channel: u16, text: &str) -> Result<T, Failed> {
-    Err(Failed { channel, refused: Refused::Precondition(text.into()) })
+    Err(Failed::new(channel, Refused::Precondition(text.into())))
 }
 
 impl std::fmt::Debug for Tx {

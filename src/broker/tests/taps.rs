@@ -1,8 +1,9 @@
 //! The firehose, the event exchange, messages that are followed, and those that wait.
 
-use super::exchange_spec;
+use super::{exchange_spec, refused};
 use super::world::{Peer, Said, World};
 use crate::broker::client::Verdict;
+use crate::broker::config::BrokerConfig;
 use crate::broker::journey::{JOURNEY_BYTES_MAX, JOURNEYS_PER_SECOND, Journey, STEPS_MAX, Search, Step};
 use crate::broker::tap::INTERNAL_USER;
 use crate::model::table::{Field, Table};
@@ -321,4 +322,32 @@ fn a_transaction_delays_what_it_publishes_from_its_commit_on() {
     world.clock.advance(Duration::from_millis(100));
     space(&world).release_due();
     assert!(peer.get("q").is_some());
+}
+
+#[test]
+fn a_commit_delays_what_there_was_room_for_when_it_was_published() {
+    let world = World::with(BrokerConfig { delayed_messages_max: 2, ..BrokerConfig::default() });
+    let (mut peer, mut other) = (world.connect(), world.connect());
+    let arguments = Table::new().with("x-delayed-type", Field::text("fanout"));
+    let spec = ExchangeSpec { arguments, ..exchange_spec("late", ExchangeKind::Delayed) };
+    peer.client.declare_exchange(1, &spec).expect("declared");
+    peer.declare("q");
+    peer.declare("plain");
+    peer.bind("q", "late", "").expect("bound");
+    peer.client.select_tx(1).expect("selected");
+    late(&mut peer, "", Field::I32(100), "1");
+    peer.publish("", "plain", "2");
+    // Meanwhile others fill the exchange.
+    late(&mut other, "", Field::I32(100), "a");
+    late(&mut other, "", Field::I32(100), "b");
+    let headers = table::encoded(&Table::new().with("x-delay", Field::I32(100)));
+    let properties = PropertyList { headers: RawTable::check(&headers).ok(), ..PropertyList::default() };
+    let full = "406 exchange 'late' in vhost '/' cannot delay one more message: 2 wait already; consume, or delay fewer";
+    assert_eq!(refused(other.say_with("late", "", properties, false, b"c")), full);
+    assert_eq!(refused(peer.say_with("late", "", properties, false, b"3")), full);
+    peer.client.commit(1).expect("committed whole");
+    peer.flush().expect("flushed");
+    world.clock.advance(Duration::from_millis(100));
+    space(&world).release_due();
+    assert_eq!((world.view("q").ready, world.view("plain").ready), (3, 1));
 }

@@ -1,7 +1,7 @@
 //! For tests: connections without sockets. A [`Peer`] speaks to the broker through its [`Client`] and reads what the broker wrote
 //! into its outbox, decoded.
 
-use crate::broker::client::{Client, Consume, Failed, Got, Verdict};
+use crate::broker::client::{Client, Consume, Failed, Got, Settle, Verdict};
 use crate::broker::config::{BrokerConfig, NoAttachments};
 use crate::broker::core::Broker;
 use crate::broker::declare::DeleteRule;
@@ -11,6 +11,7 @@ use crate::kernel::Clock;
 use crate::model::identity::{Permissions, Principal};
 use crate::model::table::{Field, Table};
 use crate::model::topology::{BindingSpec, DestinationKind, ExchangeKind, ExchangeSpec, QueueSpec};
+use crate::wire::amqp::method::{BasicAck, BasicNack};
 use crate::wire::amqp::{Body, Method, Properties, PropertyList, Publish};
 use std::sync::Arc;
 use std::time::Duration;
@@ -243,7 +244,8 @@ impl Peer {
     }
 
     pub fn settle(&mut self, tag: u64, multiple: bool, verdict: Verdict) -> Result<(), Failed> {
-        self.begin().settle(1, tag, multiple, verdict);
+        let by = if verdict == Verdict::Ack { BasicAck::ID } else { BasicNack::ID };
+        self.begin().settle(1, Settle { tag, multiple, verdict, by });
         self.flush()
     }
 

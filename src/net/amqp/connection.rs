@@ -15,7 +15,7 @@ use crate::kernel::pool;
 use crate::net::tls;
 use crate::wire::amqp::encode::method;
 use crate::wire::amqp::method::{
-    BasicAck, BasicPublish, ChannelOpen, ConnectionBlocked, ConnectionOpen, ConnectionUnblocked, MethodId,
+    BasicPublish, ChannelOpen, ConnectionBlocked, ConnectionOpen, ConnectionUnblocked, MethodId,
 };
 use crate::wire::amqp::{Encode, Event, Finish, Reach, Reply, ReplyCode, Session};
 use std::future::{Future, poll_fn};
@@ -271,15 +271,16 @@ impl<S: Transport> Connection<S> {
     // HOT
     fn flush(&mut self, now: Instant) {
         let Some(client) = &mut self.client else { return };
-        let result = client.flush();
+        let mut result = client.flush();
         self.dirty = true;
         self.session.sent(now);
         if let Some(hold) = client.take_hold() {
             self.begin_hold(hold);
         }
-        if let Err(failed) = result {
-            self.act(Outcome::Failed(failed, BasicAck::ID), now);
+        while let Err(failed) = result {
+            self.fail(failed, MethodId::default(), now);
             self.post();
+            result = self.client.as_mut().map_or(Ok(()), Client::flush);
         }
     }
 
@@ -335,7 +336,8 @@ impl<S: Transport> Connection<S> {
     }
 
     /// A refusal ends its channel, or the connection where AMQP has no smaller way to say it.
-    fn fail(&mut self, failed: Failed, cause: MethodId, now: Instant) {
+    fn fail(&mut self, failed: Failed, asked: MethodId, now: Instant) {
+        let cause = failed.cause.unwrap_or(asked);
         let reply = dispatch::reply(&failed.refused);
         tracing::debug!(peer = %self.place.peer, channel = failed.channel, %reply, "refused");
         if reply.code.reach() == Reach::Connection {
@@ -479,7 +481,7 @@ fn handle(event: Event<'_>, client: Option<&mut Client>, door: Door<'_>, out: &m
             client.open_channel(channel);
             match login::admit_channel(door.context, client) {
                 Ok(()) => Outcome::Done,
-                Err(refused) => Outcome::Failed(Failed { channel, refused }, ChannelOpen::ID),
+                Err(refused) => Outcome::Failed(Failed::new(channel, refused), ChannelOpen::ID),
             }
         }
         (Event::ChannelClosed { channel, .. } | Event::ChannelFailed { channel, .. }, Some(client)) => {

@@ -1,6 +1,6 @@
 //! From a method to the broker, and from its answer to a method. What is refused becomes a reply code here, once.
 
-use crate::broker::{Client, Consume, DeleteRule, Failed, Got, Refused, Verdict};
+use crate::broker::{Client, Consume, DeleteRule, Failed, Got, Refused, Settle, Verdict};
 use crate::model::topology::{BindingSpec, DestinationKind, ExchangeKind, ExchangeSpec, QueueSpec};
 use crate::wire::amqp::encode::method;
 use crate::wire::amqp::method::*;
@@ -33,11 +33,15 @@ impl Caller<'_> {
     pub fn handle(&mut self, asked: Method<'_>) -> Result<(), Failed> {
         match asked {
             Method::BasicAck(ack) => {
-                self.client.settle(self.channel, ack.delivery_tag, ack.multiple, Verdict::Ack);
-                Ok(())
+                let BasicAck { delivery_tag: tag, multiple } = ack;
+                self.settle(Settle { tag, multiple, verdict: Verdict::Ack, by: BasicAck::ID })
             }
-            Method::BasicNack(nack) => self.reject(nack.delivery_tag, nack.multiple, nack.requeue),
-            Method::BasicReject(reject) => self.reject(reject.delivery_tag, false, reject.requeue),
+            Method::BasicNack(BasicNack { delivery_tag: tag, multiple, requeue }) => {
+                self.settle(Settle { tag, multiple, verdict: back(requeue), by: BasicNack::ID })
+            }
+            Method::BasicReject(BasicReject { delivery_tag: tag, requeue }) => {
+                self.settle(Settle { tag, multiple: false, verdict: back(requeue), by: BasicReject::ID })
+            }
             other => self.handle_rare(other),
         }
     }
@@ -80,12 +84,12 @@ impl Caller<'_> {
     }
 
     fn refuse(&self, refused: Refused) -> Result<(), Failed> {
-        Err(Failed { channel: self.channel, refused })
+        Err(Failed::new(self.channel, refused))
     }
 
-    fn reject(&mut self, tag: u64, multiple: bool, requeue: bool) -> Result<(), Failed> {
-        let verdict = if requeue { Verdict::Requeue } else { Verdict::Discard };
-        self.client.settle(self.channel, tag, multiple, verdict);
+    // HOT
+    fn settle(&mut self, settle: Settle) -> Result<(), Failed> {
+        self.client.settle(self.channel, settle);
         Ok(())
     }
 
@@ -235,6 +239,10 @@ impl Caller<'_> {
         self.client.select_confirms(self.channel)?;
         self.answer(asked.no_wait, &ConfirmSelectOk {})
     }
+}
+
+fn back(requeue: bool) -> Verdict {
+    if requeue { Verdict::Requeue } else { Verdict::Discard }
 }
 
 /// Counts on the wire have 32 bits.

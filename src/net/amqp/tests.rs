@@ -1,4 +1,4 @@
-//! What a connection costs that does nothing.
+//! A connection without a socket: what it costs at rest, and what it is told when several channels fail in one batch.
 
 use super::{AmqpContext, Sessions, serve};
 use crate::access::Access;
@@ -6,8 +6,10 @@ use crate::broker::{Broker, BrokerConfig, NoAttachments};
 use crate::kernel::{Clock, Drain};
 use crate::model::config::{AccessSettings, CertificateLogin};
 use crate::wire::amqp::frame::PROTOCOL_HEADER;
-use crate::wire::amqp::method::{ChannelOpen, ConnectionOpen, ConnectionStartOk, ConnectionTuneOk};
-use crate::wire::amqp::{Encode, LongStr, SessionConfig, encode};
+use crate::wire::amqp::method::{
+    BasicAck, BasicNack, BasicReject, ChannelOpen, ConnectionOpen, ConnectionStartOk, ConnectionTuneOk, QueueDeclare,
+};
+use crate::wire::amqp::{Encode, LongStr, Method, SessionConfig, encode};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -108,6 +110,52 @@ async fn a_connection_without_heartbeat_sleeps_once_the_time_for_its_handshake_i
     // A timer that was left would go off now, if it did not while the handshake was still going on.
     _ = tokio::time::timeout(HANDSHAKE * 4, served.woken.news.notified()).await;
     served.settle();
+}
+
+/// Channel and text of each method that was answered.
+fn told(mut bytes: &[u8]) -> Vec<String> {
+    let mut told = Vec::new();
+    while !bytes.is_empty() {
+        let (channel, size) = (u16::from_be_bytes([bytes[1], bytes[2]]), u32::from_be_bytes(bytes[3..7].try_into().expect("four")));
+        let method = Method::decode(&bytes[7..7 + size as usize]).expect("a method");
+        told.push(match method {
+            Method::ChannelClose(close) => {
+                format!("{channel} {} {}.{}", close.reply_text, close.class_id, close.method_id)
+            }
+            other => format!("{channel} {}", other.name()),
+        });
+        bytes = &bytes[8 + size as usize..];
+    }
+    told
+}
+
+#[tokio::test]
+async fn every_channel_with_an_unknown_delivery_tag_is_closed_by_its_own_method_and_the_others_are_answered() {
+    let (mut served, mut peer) = Served::new();
+    open(&mut served, &mut peer).await;
+    let declare = frame(4, &QueueDeclare { queue: "q", ..Default::default() });
+    let batch = [
+        frame(2, &ChannelOpen::default()),
+        frame(3, &ChannelOpen::default()),
+        frame(4, &ChannelOpen::default()),
+        frame(1, &BasicReject { delivery_tag: 7, requeue: true }),
+        frame(2, &BasicNack { delivery_tag: 8, multiple: true, requeue: false }),
+        declare.clone(),
+        frame(3, &BasicAck { delivery_tag: 9, multiple: false }),
+        frame(1, &BasicAck { delivery_tag: 10, multiple: false }),
+        declare,
+    ];
+    peer.write_all(&batch.concat()).await.expect("the pipe has room");
+    served.settle();
+    let mut heard = vec![0; 4_096];
+    let count = peer.read(&mut heard).await.expect("an answer");
+    let unknown = |channel: u16, tag: u64, method: u16| {
+        format!("{channel} PRECONDITION_FAILED - unknown delivery tag {tag} 60.{method}")
+    };
+    let mut told = told(&heard[..count]);
+    told.retain(|told| !told.ends_with("channel.open-ok"));
+    let declared = "4 queue.declare-ok".to_owned();
+    assert_eq!(told, [declared.clone(), declared, unknown(1, 7, 90), unknown(2, 8, 120), unknown(3, 9, 80)]);
 }
 
 #[tokio::test]
