@@ -11,23 +11,28 @@ use crate::model::table::{Field, Table};
 use crate::model::topology::{DEFAULT_SPACE, EVENTS_EXCHANGE};
 use crate::wire::amqp::{Properties, PropertyList, RawTable, table};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, PoisonError, RwLock, Weak};
 
 #[derive(Debug, Default)]
 pub(super) struct Events {
     bound: AtomicBool,
-    /// The default space.
-    home: OnceLock<Weak<Vhost>>,
+    /// The default space, as it is now: it may be deleted and made again.
+    home: RwLock<Weak<Vhost>>,
 }
 
 const DELIVERY_PERSISTENT: u8 = 2;
 
 impl Events {
-    /// Tells of events in `vhost`, if it is the default space.
+    /// Tells of events in `vhost` from now on, if it is the default space. To be called before anybody knows of the space.
     pub fn live_in(&self, vhost: &Arc<Vhost>) {
         if **vhost.name() == *DEFAULT_SPACE {
-            let _ = self.home.set(Arc::downgrade(vhost));
+            *self.home.write().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(vhost);
+            self.bound.store(false, Ordering::Relaxed);
         }
+    }
+
+    fn home(&self) -> Option<Arc<Vhost>> {
+        self.home.read().unwrap_or_else(PoisonError::into_inner).upgrade()
     }
 }
 
@@ -35,7 +40,7 @@ impl Shared {
     /// Tells of an event (`queue.created`) if anybody listens. To be called without any lock.
     pub fn announce(&self, key: &str, headers: impl FnOnce() -> Table) {
         if self.events.bound.load(Ordering::Relaxed)
-            && let Some(home) = self.events.home.get().and_then(Weak::upgrade)
+            && let Some(home) = self.events.home()
         {
             home.publish_event(key, headers());
         }
@@ -52,7 +57,8 @@ impl Broker {
 impl Vhost {
     /// To be called when bindings of `exchange` came or went.
     pub(super) fn bindings_of_events_changed(&self, exchange: &str) {
-        if exchange == EVENTS_EXCHANGE && **self.name() == *DEFAULT_SPACE {
+        let is_home = || self.shared.events.home().is_some_and(|home| std::ptr::eq(&*home, self));
+        if exchange == EVENTS_EXCHANGE && is_home() {
             let bound = self.topology().exchanges.get(EVENTS_EXCHANGE).is_some_and(|exchange| !exchange.bindings.is_empty());
             self.shared.events.bound.store(bound, Ordering::Relaxed);
         }

@@ -174,6 +174,13 @@ pub struct Findings {
 /// As long as it lives, messages of its space are followed.
 pub struct Watch(Arc<Taps>);
 
+impl Watch {
+    /// Whether it is this space that is watched, and not one of the same name that was deleted.
+    pub fn is_of(&self, vhost: &Vhost) -> bool {
+        Arc::ptr_eq(&self.0, &vhost.taps)
+    }
+}
+
 impl Drop for Watch {
     fn drop(&mut self) {
         self.0.unwatch();

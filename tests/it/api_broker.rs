@@ -137,3 +137,26 @@ async fn a_client_connection_is_seen_and_can_be_closed() {
     wait_until("it is gone", DEADLINE, async || get(&reactor, "/connections").await == json!([])).await;
     assert_eq!(ask(&reactor, "DELETE", "/connections/99999", Value::Null).await.0, 404);
 }
+
+#[tokio::test]
+async fn messages_are_followed_in_a_space_that_was_made_anew() {
+    let reactor = Reactor::start("");
+    let space = |method: &'static str| {
+        let url = format!("{}/api/vhosts/%2F", reactor.management());
+        async move {
+            let request = Client::new().request(method.parse().expect("a method"), url).basic_auth("guest", Some("guest"));
+            request.json(&json!({})).send().await.expect("answers").status().as_u16()
+        }
+    };
+    let ask_twice = async || {
+        let first = get(&reactor, "/journeys").await["began"].clone();
+        (first, get(&reactor, "/journeys").await["began"].clone())
+    };
+    assert_eq!(ask_twice().await, (json!(true), json!(false)));
+    assert_eq!((space("DELETE").await, space("PUT").await), (204, 201));
+    assert_eq!(ask_twice().await, (json!(true), json!(false)));
+    assert_eq!(ask(&reactor, "PUT", "/queues/%2F/work", json!({})).await.0, 201);
+    assert_eq!(ask(&reactor, "POST", "/publish", json!({"routing_key": "work", "body": "order 17"})).await.0, 200);
+    let found = get(&reactor, "/journeys?text=order").await;
+    assert_eq!((&found["kept"], &found["messages"][0]["queues"]), (&json!(1), &json!(["work"])), "{found}");
+}

@@ -5,6 +5,7 @@ use crate::api::ApiContext;
 use crate::api::params::{Params, PathParts};
 use crate::api::problem::Problem;
 use crate::api::view::journeys::{self as view, FollowedMessage};
+use crate::broker::Vhost;
 use crate::broker::journey::{Search, Watch};
 use crate::kernel::Instant;
 use crate::model::topology::DEFAULT_SPACE;
@@ -26,7 +27,7 @@ const FOLLOWED_FOR: Duration = Duration::from_secs(60);
 pub struct Followed(Arc<Mutex<HashMap<Arc<str>, Following>>>);
 
 struct Following {
-    _watch: Watch,
+    watch: Watch,
     asked: Instant,
 }
 
@@ -36,14 +37,18 @@ impl Followed {
     }
 
     /// Follows the space's messages from now on, until nobody has asked for a minute. True if they were not followed before.
-    fn follow(&self, context: &ApiContext, space: &Arc<str>, watch: impl FnOnce() -> Watch) -> bool {
-        let now = context.clock.now();
+    fn follow(&self, context: &ApiContext, vhost: &Vhost) -> bool {
+        let (space, now) = (vhost.name(), context.clock.now());
         let mut followed = self.lock();
         if let Some(following) = followed.get_mut(space) {
             following.asked = now;
-            return false;
+            let begins = !following.watch.is_of(vhost);
+            if begins {
+                following.watch = vhost.watch_journeys();
+            }
+            return begins;
         }
-        followed.insert(space.clone(), Following { _watch: watch(), asked: now });
+        followed.insert(space.clone(), Following { watch: vhost.watch_journeys(), asked: now });
         let (own, clock, space, drain) = (self.clone(), context.clock.clone(), space.clone(), context.drain.clone());
         context.tasks.spawn("journeys", async move {
             loop {
@@ -103,7 +108,7 @@ pub async fn journeys(
     Params(params): Params<JourneyParams>,
 ) -> Result<Json<FollowedMessages>, Problem> {
     let vhost = vhost(&context, params.space.as_deref().unwrap_or(DEFAULT_SPACE))?;
-    let began = context.followed.follow(&context, vhost.name(), || vhost.watch_journeys());
+    let began = context.followed.follow(&context, &vhost);
     let found = tokio::task::spawn_blocking(move || {
         vhost.search_journeys(Search {
             text: params.text.as_deref().filter(|text| !text.is_empty()),
@@ -129,7 +134,7 @@ pub async fn journey(
     PathParts((space, id)): PathParts<(String, u64)>,
 ) -> Result<Json<FollowedMessage>, Problem> {
     let vhost = vhost(&context, &space)?;
-    context.followed.follow(&context, vhost.name(), || vhost.watch_journeys());
+    context.followed.follow(&context, &vhost);
     vhost.journey(id).map(|journey| Json(view::followed(journey))).ok_or_else(|| {
         Problem::not_found(format!("no message {id} of space {space} is kept"))
             .next("newer ones have pushed it out; GET /api/v1/journeys searches those there are")

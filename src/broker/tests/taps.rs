@@ -144,6 +144,41 @@ fn the_end_of_a_queue_is_told_with_the_user_who_deleted_it() {
 }
 
 #[test]
+fn events_are_told_again_in_a_default_space_that_was_made_anew() {
+    let world = World::new();
+    let mut before = world.connect();
+    before.declare("seen");
+    before.bind("seen", "amq.rabbitmq.event", "#").expect("bound");
+    assert!(world.broker.delete_vhost("/") && world.broker.create_vhost("/"));
+    let mut watcher = world.connect();
+    watcher.declare("seen");
+    watcher.declare("untold");
+    assert!(taken(&mut watcher, "seen").is_empty(), "nothing is bound to the new exchange yet");
+    watcher.bind("seen", "amq.rabbitmq.event", "queue.*").expect("bound");
+    // Of the old space nobody hears, and what ends in it does not silence the new one.
+    before.client.close("its space is gone");
+    watcher.declare("q");
+    let told = taken(&mut watcher, "seen");
+    assert_eq!(told.iter().map(|(key, event)| (key.as_str(), text(event, "name"))).collect::<Vec<_>>(), [("queue.created", "q")]);
+}
+
+#[test]
+fn a_watch_is_of_the_space_it_was_begun_in_and_not_of_one_made_anew() {
+    let world = World::new();
+    let before = space(&world);
+    let watch = before.watch_journeys();
+    assert!(world.broker.delete_vhost("/") && world.broker.create_vhost("/"));
+    let now = space(&world);
+    assert_eq!((watch.is_of(&before), watch.is_of(&now)), (true, false));
+    let mut peer = world.connect();
+    peer.declare("q");
+    peer.publish("", "q", "unseen");
+    let _watch = now.watch_journeys();
+    peer.publish("", "q", "seen");
+    assert_eq!(now.search_journeys(Search { limit: 10, ..Search::default() }).kept, 1);
+}
+
+#[test]
 fn a_message_can_be_followed_from_its_publish_to_its_ack() {
     let world = World::new();
     let mut peer = world.connect();
