@@ -2,11 +2,12 @@
 
 use super::call::CallState;
 use super::config::ConnectionId;
+use super::journey::StepKind;
 use super::letters::Dead;
 use super::link::Link;
 use super::queue::Queue;
 use super::shared::Shared;
-use super::tap::Seen;
+use super::tap::{Ended, Seen};
 use crate::kernel::Instant;
 use crate::model::emit;
 use crate::model::signal::Span;
@@ -107,8 +108,16 @@ impl Effects {
     }
 
     /// Somebody looks at what a queue did with a message.
-    pub fn see(&mut self, seen: Seen) {
+    pub fn see(&mut self, seen: Seen) -> Ended {
         self.seen.push(seen);
+        Ended(self.seen.len() - 1)
+    }
+
+    /// What became of a dead letter. It is published before anything seen is told.
+    pub fn see_letter(&mut self, Ended(at): Ended, step: StepKind) {
+        if let Some(seen) = self.seen.get_mut(at) {
+            seen.then = Some((seen.taps.number(), step));
+        }
     }
 
     #[cold]

@@ -4,9 +4,9 @@
 use super::effects::Effects;
 use super::journey::Lost;
 use super::message::Run;
+use super::queue::Queue;
 use super::record::Record;
 use super::republish::Republished;
-use super::routing::Route;
 use super::tap::{Publisher, is_about_others};
 use super::vhost::Vhost;
 use crate::model::table::{Field, Table};
@@ -14,6 +14,7 @@ use crate::model::topology::TRACE_EXCHANGE;
 use crate::wire::amqp::{Properties, PropertyList, RawTable, table};
 use bytes::Bytes;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// What clients are told this node is called.
 pub(super) const NODE: &str = "rabbit@reactor";
@@ -45,9 +46,9 @@ impl Vhost {
         self.taps.has_firehose()
     }
 
-    pub(super) fn trace_run(&self, run: &Run<'_>, route: &Route, by: Publisher<'_>, effects: &mut Effects) {
+    pub(super) fn trace_run(&self, run: &Run<'_>, queues: &[Arc<Queue>], by: Publisher<'_>, effects: &mut Effects) {
         let large: HashMap<usize, &Bytes> = run.extras().filter_map(|(at, extra)| Some((at, extra.body.as_ref()?))).collect();
-        let queues = Field::Array(route.queues.iter().map(|queue| Field::text(&*queue.name)).collect());
+        let queues = Field::Array(queues.iter().map(|queue| Field::text(&*queue.name)).collect());
         for (at, meta) in run.metas.iter().enumerate() {
             let bytes = &run.segment[meta.at as usize..(meta.at + meta.len) as usize];
             let record = Record::new(bytes, meta.key_len);

@@ -4,11 +4,13 @@
 //! allows; the rest is counted. What was kept stays to be searched until newer messages push it out.
 //!
 //! A message is known by the address of its record, which all its copies share as long as one of them is in a queue or unacked; so
-//! following it costs the message path nothing. The address is forgotten with the last copy.
+//! following it costs the message path nothing. The address is forgotten once something is told of it that happened after the end of
+//! the last copy. Queues number what they do with a message under their locks, and tell it later: a consumer's ack may be told before
+//! its delivery is, and stands behind it all the same.
 
 use super::message::Run;
+use super::queue::Queue;
 use super::record::Record;
-use super::routing::Route;
 use super::tap::{Publisher, Taps, is_about_others};
 use super::vhost::Vhost;
 use crate::wire::amqp::Properties;
@@ -47,10 +49,14 @@ pub struct Journey {
     pub steps_left_out: u32,
     /// Followed copies that are still in a queue or unacked.
     pub open: u32,
+    /// The number of the last end of a copy. What has a higher one, once none is open, happened to another message at its address.
+    ended: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
+    /// Steps stand in the order of these, which is that in which they happened.
+    number: u64,
     /// Unix nanoseconds, to the batch.
     pub at_ns: u64,
     pub what: StepKind,
@@ -90,12 +96,13 @@ pub enum StepKind {
     Expired {
         queue: Arc<str>,
     },
-    /// The queue gave it up for another reason: `maxlen`, `delivery_limit`.
+    /// The queue gave it up, or did not take it, for another reason: `maxlen`, `delivery_limit`, or in words. Behind the end of a
+    /// copy that should have been a dead letter: what kept it from being one.
     Dropped {
         queue: Arc<str>,
         reason: &'static str,
     },
-    /// It goes on through the queue's dead-letter exchange, as a new message.
+    /// It went on through the queue's dead-letter exchange, as a new message that at least one queue took.
     DeadLettered {
         queue: Arc<str>,
         exchange: Arc<str>,
@@ -233,22 +240,21 @@ impl Ring {
         self.by_record.clear();
     }
 
-    /// Keeps the messages of a run that was just put into its queues.
-    pub fn keep_run(&mut self, run: &Run<'_>, route: &Route, from: Publisher<'_>, at_ns: u64) {
+    /// Keeps the messages of a run that is about to be offered to `into`.
+    pub fn keep_run(&mut self, run: &Run<'_>, into: &[Arc<Queue>], from: Publisher<'_>, at: (u64, u64)) {
         let bodies: HashMap<usize, &Bytes> = run.extras().filter_map(|(at, extra)| Some((at, extra.body.as_ref()?))).collect();
-        let queues: Vec<Arc<str>> = route.queues.iter().take(STEPS_MAX).map(|queue| queue.name.clone()).collect();
-        for (at, meta) in run.metas.iter().enumerate() {
+        let queues: Vec<Arc<str>> = into.iter().take(STEPS_MAX).map(|queue| queue.name.clone()).collect();
+        for (index, meta) in run.metas.iter().enumerate() {
             let bytes = &run.segment[meta.at as usize..(meta.at + meta.len) as usize];
             let record = Record::new(bytes, meta.key_len);
-            if is_about_others(record.exchange()) || !self.has_budget(at_ns) {
+            if is_about_others(record.exchange()) || !self.has_budget(at.1) {
                 continue;
             }
-            let body = bodies.get(&at).map_or(record.inline_body(), |body| body);
+            let body = bodies.get(&index).map_or(record.inline_body(), |body| body);
             let kept = self.keep(record.exchange(), record.routing_key(), record.properties(), body);
-            kept.add(at_ns, from.step());
-            kept.add(at_ns, StepKind::Routed { queues: route.queues.len() });
-            queues.iter().for_each(|queue| kept.add(at_ns, StepKind::Queued { queue: queue.clone() }));
-            kept.steps_left_out += (route.queues.len() - queues.len()) as u32;
+            kept.add(at, from.step());
+            kept.add(at, StepKind::Routed { queues: into.len() });
+            kept.steps_left_out += (into.len() - queues.len()) as u32;
             kept.queues.clone_from(&queues);
             kept.open = queues.len() as u32;
             let id = kept.id;
@@ -261,12 +267,12 @@ impl Ring {
     }
 
     /// Keeps a message that no queue took.
-    pub fn keep_lost(&mut self, lost: &Lost<'_>, from: Publisher<'_>, at_ns: u64) {
-        if self.has_budget(at_ns) {
+    pub fn keep_lost(&mut self, lost: &Lost<'_>, from: Publisher<'_>, at: (u64, u64)) {
+        if self.has_budget(at.1) {
             let kept = self.keep(lost.exchange, lost.routing_key, lost.properties.as_bytes(), lost.body);
-            kept.add(at_ns, from.step());
-            kept.add(at_ns, StepKind::Routed { queues: 0 });
-            kept.add(at_ns, if lost.returned { StepKind::Returned } else { StepKind::Unroutable });
+            kept.add(at, from.step());
+            kept.add(at, StepKind::Routed { queues: 0 });
+            kept.add(at, if lost.returned { StepKind::Returned } else { StepKind::Unroutable });
         }
     }
 
@@ -293,6 +299,7 @@ impl Ring {
             steps: Vec::new(),
             steps_left_out: 0,
             open: 0,
+            ended: 0,
         };
         self.next_id += 1;
         self.bytes += journey.weight();
@@ -313,23 +320,25 @@ impl Ring {
         }
     }
 
-    /// Notes what happened to the copy in a queue of the message whose record lies at `record`.
-    pub fn note(&mut self, record: usize, at_ns: u64, steps: impl Iterator<Item = StepKind>) {
+    /// Notes what happened to the copy in a queue of the message whose record lies at `record`, and what became of its letter.
+    pub fn note(&mut self, record: usize, at_ns: u64, (number, step): (u64, &StepKind), then: Option<&(u64, StepKind)>) {
         let Some(id) = self.by_record.get(&record).copied() else { return };
         let Some(journey) = self.get_mut(id) else { return };
-        let mut ends = false;
-        for step in steps {
-            // An address that was used again, unseen, would tell of another queue.
-            if step.queue().is_some_and(|queue| journey.queues.contains(queue)) {
-                ends |= step.ends_copy();
-                journey.add(at_ns, step);
-            }
+        // An address that was used again, unseen, would tell of another queue, or of what came after the last end.
+        if journey.open == 0 && number > journey.ended {
+            self.by_record.remove(&record);
+            return;
         }
-        if ends {
+        if !step.queue().is_some_and(|queue| journey.queues.contains(queue)) {
+            return;
+        }
+        journey.add((number, at_ns), step.clone());
+        if let Some((number, step)) = then {
+            journey.add((*number, at_ns), step.clone());
+        }
+        if step.ends_copy() {
             journey.open = journey.open.saturating_sub(1);
-            if journey.open == 0 {
-                self.by_record.remove(&record);
-            }
+            journey.ended = journey.ended.max(number);
         }
     }
 
@@ -370,11 +379,14 @@ impl Publisher<'_> {
 }
 
 impl Journey {
-    fn add(&mut self, at_ns: u64, what: StepKind) {
-        match self.steps.len() < STEPS_MAX {
-            true => self.steps.push(Step { at_ns, what }),
-            false => self.steps_left_out += 1,
+    /// Adds what happened, by its number and time. What is told late stands where it belongs.
+    fn add(&mut self, (number, at_ns): (u64, u64), what: StepKind) {
+        if self.steps.len() == STEPS_MAX {
+            self.steps_left_out += 1;
+            return;
         }
+        let later = self.steps.iter().rev().take_while(|step| step.number > number).count();
+        self.steps.insert(self.steps.len() - later, Step { number, at_ns, what });
     }
 
     /// What it takes at most to keep it, its steps included; it does not change as they come.

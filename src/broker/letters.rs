@@ -5,8 +5,10 @@
 //! without anybody having rejected it since is dropped, as RabbitMQ does: else it would go round for ever.
 
 use super::effects::Effects;
+use super::journey::StepKind;
 use super::record::Record;
-use super::republish::Republished;
+use super::republish::{Placed, Republished};
+use super::tap::Ended;
 use super::trace::Beside;
 use super::vhost::Vhost;
 use crate::model::table::{Field, Table};
@@ -55,6 +57,8 @@ pub(super) struct Dead {
     /// Its body, if that travels by reference.
     pub body: Option<Bytes>,
     pub trace: Option<Beside>,
+    /// If somebody looks.
+    pub ended: Option<Ended>,
 }
 
 impl Dead {
@@ -77,7 +81,24 @@ impl Dead {
             trace: self.trace,
         };
         let may_go_to = |queue: &str| self.reason == Reason::Rejected || !is_cycle(queue, &deaths);
-        vhost.republish(message, may_go_to, effects);
+        let placed = vhost.republish(message, may_go_to, effects);
+        if let Some(ended) = self.ended {
+            effects.see_letter(ended, self.fate(&placed));
+        }
+    }
+
+    /// What became of it, for who looks at messages.
+    fn fate(&self, placed: &Placed) -> StepKind {
+        let queue = self.letters.queue.clone();
+        let reason = match placed {
+            _ if placed.kept > 0 || placed.delayed => {
+                return StepKind::DeadLettered { queue, exchange: self.letters.exchange.clone() };
+            }
+            Placed { found: 0, .. } => "no queue for its letter",
+            Placed { offered: 0, .. } => "its letter would go round for ever",
+            _ => "its letter was refused by full queues",
+        };
+        StepKind::Dropped { queue, reason }
     }
 
     /// Its headers with this death told in `x-death`, newest first.

@@ -63,6 +63,11 @@ impl Run<'_> {
         self.extras[start..].iter().take_while(move |(at, _)| *at < end).map(move |(at, extra)| ((at - first) as usize, extra))
     }
 
+    /// Where its records lie.
+    pub fn addresses(&self) -> impl Iterator<Item = usize> + '_ {
+        self.metas.iter().map(|meta| self.segment[meta.at as usize..].as_ptr() as usize)
+    }
+
     /// Its bodies, in bytes.
     pub fn body_bytes(&self) -> u64 {
         let inline = |meta: &Meta| {

@@ -4,6 +4,7 @@ use super::client::chosen;
 use super::effects::Effects;
 use super::message::{Extra, Meta, Run};
 use super::record::{self, INLINE_BODY_MAX};
+use super::route::Queues;
 use super::routing::{Asked, Route};
 use super::trace::Beside;
 use super::vhost::Vhost;
@@ -11,6 +12,19 @@ use crate::wire::amqp::Properties;
 use bytes::{Bytes, BytesMut};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
+
+/// Where a message of the broker's went.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Placed {
+    /// Queues that its route named.
+    pub found: usize,
+    /// Those of them it was offered to.
+    pub offered: usize,
+    /// Those that took it.
+    pub kept: usize,
+    /// Exchanges on its way keep it for a while.
+    pub delayed: bool,
+}
 
 /// A message for an exchange, from nobody's connection.
 #[derive(Clone, Copy)]
@@ -25,31 +39,30 @@ pub(super) struct Republished<'a> {
 }
 
 impl Vhost {
-    /// Routes a message as a client's would be, asking nobody's permission, to those of its queues that `may_go_to` names. Returns to
-    /// how many it went: none if there is no such exchange. To be called without any lock.
-    pub(super) fn republish(&self, message: Republished<'_>, may_go_to: impl Fn(&str) -> bool, effects: &mut Effects) -> usize {
+    /// Routes a message as a client's would be, asking nobody's permission, to those of its queues that `may_go_to` names: none if there
+    /// is no such exchange. To be called without any lock.
+    pub(super) fn republish(&self, message: Republished<'_>, may_go_to: impl Fn(&str) -> bool, effects: &mut Effects) -> Placed {
         let Republished { exchange, key, properties, .. } = message;
         // What is no list of keys was refused when it was published first.
         let cc = properties.headers().and_then(|headers| chosen(headers).ok()).map(|chosen| chosen.keys).unwrap_or_default();
         let asked = Asked { exchange, key, cc: &cc, properties };
-        let Some(route) = self.route_unasked(&asked) else { return 0 };
+        let Some(route) = self.route_unasked(&asked) else { return Placed::default() };
         route.stats.published.fetch_add(1, Ordering::Relaxed);
-        if !route.delays.is_empty() {
-            self.republish_late(&route, &asked, &message, effects);
-        }
-        self.put(&route, &message, may_go_to, effects)
+        let delayed = !route.delays.is_empty() && self.republish_late(&route, &asked, &message, effects);
+        Placed { delayed, ..self.put(&route, &message, may_go_to, effects) }
     }
 
-    /// Through exchanges that delay it.
+    /// Through exchanges that delay it. False if too many messages wait there.
     #[cold]
-    fn republish_late(&self, route: &Route, asked: &Asked<'_>, message: &Republished<'_>, effects: &mut Effects) {
-        let Some(vhost) = self.me.upgrade() else { return };
+    fn republish_late(&self, route: &Route, asked: &Asked<'_>, message: &Republished<'_>, effects: &mut Effects) -> bool {
+        let Some(vhost) = self.me.upgrade() else { return false };
         if let Err(refused) = vhost.may_delay(route) {
             tracing::warn!(%refused, "a message of the broker itself is lost");
-            return;
+            return false;
         }
         let body = message.large.cloned().unwrap_or_else(|| Bytes::copy_from_slice(message.body));
         route.delays.iter().for_each(|(by, delay)| vhost.delay(by, *delay, asked, body.clone(), effects.now));
+        true
     }
 
     /// Puts a message into those queues of a route that `may_go_to` names; its exchange has counted it.
@@ -59,9 +72,11 @@ impl Vhost {
         message: &Republished<'_>,
         may_go_to: impl Fn(&str) -> bool,
         effects: &mut Effects,
-    ) -> usize {
-        if route.queues.is_empty() {
-            return 0;
+    ) -> Placed {
+        let queues: Queues = route.queues.iter().filter(|queue| may_go_to(&queue.name)).cloned().collect();
+        let placed = Placed { found: route.queues.len(), offered: queues.len(), ..Placed::default() };
+        if queues.is_empty() {
+            return placed;
         }
         let key = route.key.as_deref().unwrap_or(message.key);
         let properties = message.properties.as_bytes();
@@ -82,13 +97,12 @@ impl Vhost {
         let extras = if is_extra { &extras[..] } else { &[] };
         let run = Run { segment: &segment, metas: &metas, extras, first: 0, now: effects.now };
         if self.taps.is_on() {
-            self.tap_own(&run, route);
+            self.tap_own(&run, &queues);
         }
-        let queues = route.queues.iter().filter(|queue| may_go_to(&queue.name));
-        let count = queues.map(|queue| queue.offer(&run, effects)).count();
+        let kept = queues.iter().filter(|queue| queue.offer(&run, effects).is_some()).count();
         // A full queue may refuse it. Nobody waits to be told; the queue has counted it.
         effects.take_refused();
-        route.stats.routed.fetch_add(count as u64, Ordering::Relaxed);
-        count
+        route.stats.routed.fetch_add(queues.len() as u64, Ordering::Relaxed);
+        Placed { kept, ..placed }
     }
 }

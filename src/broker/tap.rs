@@ -7,11 +7,11 @@ use super::link::Link;
 use super::message::Run;
 use super::queue::Queue;
 use super::record::Record;
-use super::routing::Route;
 use super::vhost::Vhost;
 use crate::model::topology::{EVENTS_EXCHANGE, TRACE_EXCHANGE};
 use bytes::Bytes;
-use std::sync::atomic::{AtomicU32, Ordering};
+use smallvec::SmallVec;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 #[derive(Debug, Default)]
@@ -19,6 +19,8 @@ pub(super) struct Taps {
     /// The lowest bit is the firehose's, the rest counts who follows messages.
     on: AtomicU32,
     pub journeys: Journeys,
+    /// Numbers what happens to messages, in the order in which it does.
+    happened: AtomicU64,
     /// The space they are of.
     home: OnceLock<Weak<Vhost>>,
 }
@@ -43,8 +45,14 @@ impl Taps {
         self.on.load(Ordering::Relaxed) & FIREHOSE != 0
     }
 
-    fn is_watched(&self) -> bool {
+    pub fn is_watched(&self) -> bool {
         self.on.load(Ordering::Relaxed) >= WATCH
+    }
+
+    /// The number of what happens now. To be drawn under the lock of the queue in which it does: it may be told later than what
+    /// follows from it elsewhere.
+    pub fn number(&self) -> u64 {
+        self.happened.fetch_add(1, Ordering::Relaxed) + 1
     }
 
     pub fn set_firehose(&self, on: bool) {
@@ -72,16 +80,22 @@ pub(super) struct QueueTap {
     pub taps: Arc<Taps>,
 }
 
-/// What a queue did with a message, noted under its lock and told after it.
+/// What a queue did with messages, noted under its lock and told after it.
 pub(super) struct Seen {
     pub taps: Arc<Taps>,
-    /// Address of the message's record.
-    pub record: usize,
+    /// Addresses of the messages' records.
+    pub records: SmallVec<[usize; 1]>,
+    /// See [`Taps::number`].
+    pub number: u64,
     pub step: StepKind,
-    /// What follows from it at once.
-    pub then: Option<StepKind>,
+    /// What became of it once it was a dead letter.
+    pub then: Option<(u64, StepKind)>,
     pub handed: Option<Box<HandedOver>>,
 }
+
+/// A message that ended in its queue, as a dead letter: what becomes of that is told with its end.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ended(pub usize);
 
 /// A delivery, for the firehose.
 pub(super) struct HandedOver {
@@ -106,7 +120,8 @@ impl Seen {
         }
         if self.taps.is_watched() {
             let at_ns = vhost.shared.epoch_ns + effects.now.as_nanos();
-            self.taps.journeys.lock().note(self.record, at_ns, [Some(self.step), self.then].into_iter().flatten());
+            let mut journeys = self.taps.journeys.lock();
+            self.records.iter().for_each(|record| journeys.note(*record, at_ns, (self.number, &self.step), self.then.as_ref()));
         }
     }
 }
@@ -126,26 +141,26 @@ impl<'a> Publisher<'a> {
 }
 
 impl Vhost {
-    /// A run that was just put into its queues.
+    /// A run that is about to be offered to `queues`, which tell what they do with it.
     #[cold]
-    pub(super) fn tap_run(&self, run: &Run<'_>, route: &Route, publisher: Publisher<'_>, effects: &mut Effects) {
-        if self.taps.is_watched() {
-            let at_ns = self.shared.epoch_ns + run.now.as_nanos();
-            self.taps.journeys.lock().keep_run(run, route, publisher, at_ns);
-        }
+    pub(super) fn tap_run(&self, run: &Run<'_>, queues: &[Arc<Queue>], publisher: Publisher<'_>, effects: &mut Effects) {
+        self.keep_run(run, queues, publisher);
         if self.taps.has_firehose() {
-            self.trace_run(run, route, publisher, effects);
+            self.trace_run(run, queues, publisher, effects);
         }
     }
 
-    /// A message that the broker itself just put into queues; only who follows messages is told.
+    /// A message that the broker itself is about to offer to `queues`; only who follows messages is told.
     #[cold]
-    pub(super) fn tap_own(&self, run: &Run<'_>, route: &Route) {
+    pub(super) fn tap_own(&self, run: &Run<'_>, queues: &[Arc<Queue>]) {
+        let (connection, user): (Arc<str>, Arc<str>) = ("reactor".into(), INTERNAL_USER.into());
+        self.keep_run(run, queues, Publisher { connection: &connection, channel: 0, user: &user });
+    }
+
+    fn keep_run(&self, run: &Run<'_>, queues: &[Arc<Queue>], publisher: Publisher<'_>) {
         if self.taps.is_watched() {
-            let (connection, user): (Arc<str>, Arc<str>) = ("reactor".into(), INTERNAL_USER.into());
-            let publisher = Publisher { connection: &connection, channel: 0, user: &user };
-            let at_ns = self.shared.epoch_ns + run.now.as_nanos();
-            self.taps.journeys.lock().keep_run(run, route, publisher, at_ns);
+            let at = (self.taps.number(), self.shared.epoch_ns + run.now.as_nanos());
+            self.taps.journeys.lock().keep_run(run, queues, publisher, at);
         }
     }
 
@@ -154,17 +169,15 @@ impl Vhost {
     pub(super) fn tap_call(&self, run: &Run<'_>, queue: &Arc<Queue>, effects: &mut Effects) {
         let gateway: Arc<str> = "reactor.gateway".into();
         let publisher = Publisher { connection: &gateway, channel: 0, user: &gateway };
-        let (queues, stats) = (std::iter::once(queue.clone()).collect(), Arc::default());
-        let route = Route { queues, stats, key: None, delays: Vec::new(), lasting: false };
-        self.tap_run(run, &route, publisher, effects);
+        self.tap_run(run, std::slice::from_ref(queue), publisher, effects);
     }
 
     /// A message that no queue took.
     #[cold]
     pub(super) fn tap_lost(&self, lost: &Lost<'_>, publisher: Publisher<'_>, effects: &mut Effects) {
         if self.taps.is_watched() {
-            let at_ns = self.shared.epoch_ns + effects.now.as_nanos();
-            self.taps.journeys.lock().keep_lost(lost, publisher, at_ns);
+            let at = (self.taps.number(), self.shared.epoch_ns + effects.now.as_nanos());
+            self.taps.journeys.lock().keep_lost(lost, publisher, at);
         }
         if self.taps.has_firehose() {
             self.trace_lost(lost, publisher, effects);

@@ -216,7 +216,7 @@ impl Client {
                 let run = Run { segment: &segment, metas, extras: &work.extras, first: open.first, now: self.effects.now };
                 if tapped {
                     let publisher = Publisher::of(&self.link, open.channel);
-                    self.vhost.tap_run(&run, &open.route, publisher, &mut self.effects);
+                    self.vhost.tap_run(&run, &open.route.queues, publisher, &mut self.effects);
                 }
                 offer(&open.route, &run, &mut self.effects);
                 if open.may_be_refused {
@@ -341,13 +341,7 @@ impl Client {
 
 /// Keeps a message in the exchanges that delay it.
 #[cold]
-pub(super) fn keep_late(
-    vhost: &Arc<Vhost>,
-    route: &Route,
-    asked: &Asked<'_>,
-    body: &Body<'_>,
-    now: Instant,
-) {
+pub(super) fn keep_late(vhost: &Arc<Vhost>, route: &Route, asked: &Asked<'_>, body: &Body<'_>, now: Instant) {
     let body = body.clone().into_bytes();
     route.delays.iter().for_each(|(by, delay)| vhost.delay(by, *delay, asked, body.clone(), now));
 }

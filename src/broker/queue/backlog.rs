@@ -304,9 +304,7 @@ impl Backlog {
 
     /// Gives up a message that is neither ready nor unacked any more: it is dropped, or becomes a dead letter.
     pub fn bury(&mut self, entry: Entry, extra: Option<Extra>, reason: Reason, effects: &mut Effects) {
-        if self.is_tapped() {
-            self.see_buried(&entry, reason, effects);
-        }
+        let ended = if self.is_tapped() { self.see_buried(&entry, reason, effects) } else { None };
         let extra = extra.unwrap_or_default();
         effects.memory -= (u64::from(entry.len) + extra.body_len()) as i64;
         match reason {
@@ -324,7 +322,7 @@ impl Backlog {
             rules.count(reason);
             if let Some(letters) = rules.letters.clone() {
                 let (record, key_len) = (self.segments.share(&entry), entry.key_len);
-                effects.bury(Dead { letters, reason, record, key_len, body: extra.body, trace: extra.trace });
+                effects.bury(Dead { letters, reason, record, key_len, body: extra.body, trace: extra.trace, ended });
             }
         }
         self.segments.release(entry.segment, 1);
@@ -346,11 +344,11 @@ impl Backlog {
         self.extra(entry).and_then(|extra| extra.call.as_ref()).is_some_and(|call| call.is_over())
     }
 
-    /// Removes a ready message from wherever it stands; returns its bytes. `None` if it is not ready.
-    pub fn remove(&mut self, seq: u64) -> Option<u64> {
+    /// Removes a ready message from wherever it stands; returns its bytes. `None` if it is not ready. `reason` is for who looks.
+    pub fn remove(&mut self, seq: u64, reason: &'static str, effects: &mut Effects) -> Option<u64> {
         if let Some(place) = self.place_among_returned(seq) {
             let entry = self.returned.remove(&place)?;
-            return Some(self.forget_ready(&entry));
+            return Some(self.forget_ready(&entry, reason, effects));
         }
         let at = self.ready.find(seq, |entry| entry.seq)?;
         let place = self.ready.get_mut(at)?;
@@ -359,15 +357,13 @@ impl Backlog {
         }
         let entry = *place;
         place.flags |= Entry::GONE;
-        Some(self.forget_ready(&entry))
+        Some(self.forget_ready(&entry, reason, effects))
     }
 
     fn place_among_returned(&self, seq: u64) -> Option<u64> {
         match self.rules.as_deref() {
             // Few: what came back.
-            Some(rules) if rules.is_quorum() => {
-                self.returned.iter().find(|(_, entry)| entry.seq == seq).map(|(place, _)| *place)
-            }
+            Some(rules) if rules.is_quorum() => self.returned.iter().find(|(_, entry)| entry.seq == seq).map(|(place, _)| *place),
             Some(Rules { settings: QueueSettings { max_priority: Some(max), .. }, .. }) => {
                 (0..=*max).map(|priority| place_of(priority, seq)).find(|place| self.returned.contains_key(place))
             }
@@ -375,13 +371,19 @@ impl Backlog {
         }
     }
 
-    fn forget_ready(&mut self, entry: &Entry) -> u64 {
+    fn forget_ready(&mut self, entry: &Entry, reason: &'static str, effects: &mut Effects) -> u64 {
+        if self.is_tapped() {
+            self.see_gone(std::iter::once(entry), reason, effects);
+        }
         self.uncount(entry);
         self.drop_entry(entry)
     }
 
-    /// Drops every ready message; returns how many and their bytes.
-    pub fn purge(&mut self) -> (u64, u64) {
+    /// Drops every ready message; returns how many and their bytes. `reason` is for who looks.
+    pub fn purge(&mut self, reason: &'static str, effects: &mut Effects) -> (u64, u64) {
+        if self.is_tapped() && self.ready_count > 0 {
+            self.see_gone(self.ready_in_order(), reason, effects);
+        }
         let (count, bytes) = (self.ready_count, self.ready_bytes);
         for entry in self.ready.iter().chain(self.returned.values()).filter(|entry| !entry.has(Entry::GONE)) {
             self.segments.release(entry.segment, 1);

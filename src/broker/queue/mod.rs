@@ -150,6 +150,9 @@ impl Queue {
     pub fn offer(self: &Arc<Self>, run: &Run<'_>, effects: &mut Effects) -> Option<u64> {
         let mut state = self.state();
         if state.deleted {
+            if state.backlog.is_tapped() {
+                state.backlog.see_unwanted(run, DELETED, effects);
+            }
             return None;
         }
         state.touched = run.now;
@@ -168,6 +171,9 @@ impl Queue {
     fn take_in(self: &Arc<Self>, state: &mut State, run: &Run<'_>, effects: &mut Effects) -> u64 {
         let (mut fresh, weight) = state.backlog.admit(run);
         let first = fresh.first_seq();
+        if state.backlog.is_tapped() {
+            state.backlog.see_queued(run, effects);
+        }
         effects.memory += weight as i64;
         effects.backlog_max = effects.backlog_max.max(state.backlog.ready_bytes);
         self.serve(state, &mut fresh, effects);
@@ -182,7 +188,13 @@ impl Queue {
         let mut state = self.state();
         let state = &mut *state;
         if state.backlog.is_tapped() {
-            entries.iter().for_each(|entry| state.backlog.see_settled(entry, settling, effects));
+            match settling {
+                Settling::Rejected | Settling::Requeued | Settling::Returned if state.deleted => {
+                    state.backlog.see_gone(entries.iter(), DELETED, effects)
+                }
+                Settling::Rejected => {}
+                _ => entries.iter().for_each(|entry| state.backlog.see_settled(entry, settling, effects)),
+            }
         }
         let mut extras = extras.into_iter().peekable();
         let mut freed = 0;
@@ -268,14 +280,14 @@ impl Queue {
 
     /// Drops ready messages; returns how many.
     pub fn purge(&self, effects: &mut Effects) -> u64 {
-        let (count, bytes) = self.state().backlog.purge();
+        let (count, bytes) = self.state().backlog.purge("purged", effects);
         effects.memory -= bytes as i64;
         count
     }
 
     /// Removes one ready message, wherever it stands.
     pub fn remove(&self, seq: u64, effects: &mut Effects) -> bool {
-        let removed = self.state().backlog.remove(seq);
+        let removed = self.state().backlog.remove(seq, "its caller is gone", effects);
         effects.memory -= removed.unwrap_or(0) as i64;
         removed.is_some()
     }
@@ -293,13 +305,16 @@ impl Queue {
         if std::mem::replace(&mut state.deleted, true) {
             return Ok((0, Vec::new()));
         }
-        let (count, bytes) = state.backlog.purge();
+        let (count, bytes) = state.backlog.purge(DELETED, effects);
         effects.memory -= bytes as i64;
         self.consumer_count.store(0, Ordering::Relaxed);
         effects.consumers -= state.consumers.len() as i64;
         Ok((count, std::mem::take(&mut state.consumers)))
     }
 }
+
+/// Why messages went that were in it, or came too late.
+const DELETED: &str = "its queue was deleted";
 
 /// Why a conditional delete was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -126,22 +126,13 @@ impl Queue {
         state.backlog.ready_in_order().filter(may_go).take(count).map(|entry| entry.seq).collect()
     }
 
-    /// Takes the first `count` ready messages out. Calls stay, since their callers wait for this queue's consumers.
-    pub fn take_first(&self, count: usize, effects: &mut Effects) -> Vec<Taken> {
-        let mut state = self.state();
-        let may_go = |extra: Option<&Extra>| extra.is_none_or(|extra| extra.call.is_none());
-        let entries: Vec<Entry> =
-            state.backlog.ready_in_order().filter(|entry| may_go(state.backlog.extra(entry))).take(count).copied().collect();
-        take(&mut state, &entries, effects)
-    }
-
     /// Takes those of `seqs` out that are ready; calls stay.
     pub fn take_these(&self, seqs: &[u64], effects: &mut Effects) -> Vec<Taken> {
         let mut state = self.state();
         let ready = seqs.iter().filter_map(|seq| state.backlog.find(*seq));
         let entries: Vec<Entry> =
             ready.filter(|entry| state.backlog.extra(entry).is_none_or(|extra| extra.call.is_none())).collect();
-        take(&mut state, &entries, effects)
+        take(&mut state, &entries, "moved to another queue", effects)
     }
 
     /// Drops one ready message for good; the caller of a call learns it. False if it is not ready.
@@ -149,7 +140,7 @@ impl Queue {
         let mut state = self.state();
         let Some(entry) = state.backlog.find(seq) else { return false };
         let call = state.backlog.extra(&entry).and_then(|extra| extra.call.clone());
-        let freed = state.backlog.remove(seq).unwrap_or(0);
+        let freed = state.backlog.remove(seq, "purged", effects).unwrap_or(0);
         state.backlog.trim();
         state.backlog.counts.purged += 1;
         effects.memory -= freed as i64;
@@ -161,18 +152,22 @@ impl Queue {
 
     /// Drops the first `count` ready messages; calls stay. Returns how many went.
     pub fn purge_first(&self, count: usize, effects: &mut Effects) -> usize {
-        let taken = self.take_first(count, effects).len();
-        self.state().backlog.counts.purged += taken as u64;
+        let mut state = self.state();
+        let may_go = |extra: Option<&Extra>| extra.is_none_or(|extra| extra.call.is_none());
+        let entries: Vec<Entry> =
+            state.backlog.ready_in_order().filter(|entry| may_go(state.backlog.extra(entry))).take(count).copied().collect();
+        let taken = take(&mut state, &entries, "purged", effects).len();
+        state.backlog.counts.purged += taken as u64;
         taken
     }
 }
 
-fn take(state: &mut super::State, entries: &[Entry], effects: &mut Effects) -> Vec<Taken> {
+fn take(state: &mut super::State, entries: &[Entry], reason: &'static str, effects: &mut Effects) -> Vec<Taken> {
     let mut taken = Vec::with_capacity(entries.len());
     for entry in entries {
         let extra = state.backlog.extra(entry).cloned().unwrap_or_default();
         let seen = state.seen(entry, extra.body.clone());
-        if let Some(freed) = state.backlog.remove(entry.seq) {
+        if let Some(freed) = state.backlog.remove(entry.seq, reason, effects) {
             effects.memory -= freed as i64;
             taken.push(Taken { seen, extra });
         }

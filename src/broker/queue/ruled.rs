@@ -111,8 +111,10 @@ impl Queue {
             rules.fates.refused += 1;
             let buried = rules.settings.overflow == Some(Overflow::RejectPublishDlx) && rules.letters.is_some();
             effects.refuse(Overflowed { at: one.first, buried });
-            if buried {
-                state.backlog.bury_refused(&one, effects);
+            match buried {
+                true => state.backlog.bury_refused(&one, effects),
+                false if state.backlog.is_tapped() => _ = state.backlog.see_unwanted(&one, "the queue was full", effects),
+                false => {}
             }
         }
         first
@@ -124,6 +126,9 @@ impl Queue {
         };
         let (fresh, weight) = state.backlog.admit(run);
         let first = fresh.first_seq();
+        if state.backlog.is_tapped() {
+            state.backlog.see_queued(run, effects);
+        }
         effects.memory += weight as i64;
         effects.backlog_max = effects.backlog_max.max(state.backlog.ready_bytes);
         state.backlog.keep_by_priority(fresh, max);

@@ -62,6 +62,9 @@ impl Queue {
             let Some(entry) = backlog.take(fresh, effects) else { break };
             waited.add(backlog, &entry, now);
             if entry.has(Entry::EXTRA) && !fits(backlog, &entry, *frame_max, effects) {
+                if tapped {
+                    backlog.see_gone(std::iter::once(&entry), "its header is too large for its consumer", effects);
+                }
                 freed += backlog.drop_entry(&entry);
                 continue;
             }

@@ -1,10 +1,10 @@
 //! The firehose, the event exchange, messages that are followed, and those that wait.
 
-use super::{exchange_spec, refused};
 use super::world::{Peer, Said, World};
+use super::{exchange_spec, refused};
 use crate::broker::client::Verdict;
 use crate::broker::config::BrokerConfig;
-use crate::broker::journey::{JOURNEY_BYTES_MAX, JOURNEYS_PER_SECOND, Journey, STEPS_MAX, Search, Step};
+use crate::broker::journey::{JOURNEY_BYTES_MAX, JOURNEYS_PER_SECOND, Journey, STEPS_MAX, Search, Step, StepKind};
 use crate::broker::tap::INTERNAL_USER;
 use crate::model::table::{Field, Table};
 use crate::model::topology::{ExchangeKind, ExchangeSpec};
@@ -227,6 +227,117 @@ fn a_dead_letter_is_told_of_its_message_and_followed_as_a_new_one() {
     let found = vhost.search_journeys(Search { text: Some("1"), limit: 10, ..Search::default() });
     let told: Vec<String> = found.journeys.iter().map(steps).collect();
     assert_eq!(told, ["published routed queued", "published routed queued delivered rejected dead-lettered"]);
+}
+
+/// Steps of every message that was followed, oldest first, with why what was dropped was.
+fn told(world: &World) -> Vec<String> {
+    let found = space(world).search_journeys(Search { limit: 100, ..Search::default() });
+    let word = |step: &Step| match &step.what {
+        StepKind::Dropped { reason, .. } => format!("dropped ({reason})"),
+        other => other.name().to_owned(),
+    };
+    let all = found.journeys.iter().rev();
+    all.map(|journey| {
+        let steps: Vec<String> = journey.steps.iter().map(word).collect();
+        format!("{} {}", steps.join(" "), journey.open)
+    })
+    .collect()
+}
+
+#[test]
+fn a_message_that_a_queue_refuses_was_never_queued() {
+    let world = World::new();
+    let mut peer = world.connect();
+    peer.declare_with("strict", [("x-max-length", Field::I32(1)), ("x-overflow", Field::text("reject-publish"))]);
+    let letters = [("x-dead-letter-exchange", Field::text("")), ("x-dead-letter-routing-key", Field::text("dead"))];
+    let [exchange, key] = letters;
+    peer.declare_with(
+        "spill",
+        [("x-max-length", Field::I32(0)), ("x-overflow", Field::text("reject-publish-dlx")), exchange, key],
+    );
+    peer.declare("dead");
+    let _watch = space(&world).watch_journeys();
+    for queue in ["strict", "strict", "spill"] {
+        peer.publish("", queue, "m");
+    }
+    assert_eq!(
+        told(&world),
+        [
+            "published routed queued 1",
+            "published routed dropped (the queue was full) 0",
+            "published routed dropped (maxlen) dead-lettered 0",
+            "published routed queued 1",
+        ]
+    );
+}
+
+#[test]
+fn a_letter_that_no_queue_takes_was_not_dead_lettered() {
+    let world = World::new();
+    let mut peer = world.connect();
+    let brief = |exchange, key| {
+        let (exchange, key) = (Field::text(exchange), Field::text(key));
+        [("x-message-ttl", Field::I32(10)), ("x-dead-letter-exchange", exchange), ("x-dead-letter-routing-key", key)]
+    };
+    peer.declare_with("round", brief("", "round"));
+    peer.declare_with("astray", brief("none", "k"));
+    peer.declare_with("narrow", brief("", "full"));
+    peer.declare_with("full", [("x-max-length", Field::I32(0)), ("x-overflow", Field::text("reject-publish"))]);
+    let _watch = space(&world).watch_journeys();
+    for queue in ["round", "astray", "narrow"] {
+        peer.publish("", queue, "m");
+    }
+    world.wait(11);
+    assert_eq!(
+        told(&world),
+        [
+            "published routed queued expired dropped (its letter would go round for ever) 0",
+            "published routed queued expired dropped (no queue for its letter) 0",
+            "published routed queued expired dropped (its letter was refused by full queues) 0",
+            "published routed dropped (the queue was full) 0",
+        ]
+    );
+}
+
+#[test]
+fn what_is_purged_or_goes_with_its_queue_is_told_to_be_gone() {
+    let world = World::new();
+    let mut peer = world.connect();
+    peer.declare("q");
+    let _watch = space(&world).watch_journeys();
+    peer.publish("", "q", "1");
+    peer.client.purge_queue(1, "q").expect("purged");
+    peer.flush().expect("flushed");
+    peer.publish("", "q", "2");
+    peer.publish("", "q", "3");
+    assert!(peer.get("q").is_some());
+    peer.delete("q").expect("deleted");
+    peer.settle(1, false, Verdict::Requeue).expect("known");
+    assert_eq!(
+        told(&world),
+        [
+            "published routed queued dropped (purged) 0",
+            "published routed queued delivered dropped (its queue was deleted) 0",
+            "published routed queued dropped (its queue was deleted) 0",
+        ]
+    );
+}
+
+#[test]
+fn an_ack_that_is_told_before_its_delivery_stands_behind_it() {
+    let world = World::new();
+    let (mut publisher, mut worker) = (world.connect(), world.connect());
+    publisher.declare("q");
+    worker.consume("q", "c", 0, false).expect("consuming");
+    let _watch = space(&world).watch_journeys();
+    publisher.say("", "q", b"m");
+    // It takes effect, and is told at the flush.
+    publisher.begin().declare_queue_passively(1, "q").expect("there");
+    assert_eq!(worker.bodies(), "m");
+    worker.ack(1);
+    assert_eq!(told(&world), ["published routed acked 0"]);
+    publisher.flush().expect("flushed");
+    assert_eq!(told(&world), ["published routed queued delivered acked 0"]);
 }
 
 #[test]

@@ -14,9 +14,7 @@ use crate::kernel::clock::Instant;
 use crate::kernel::pool;
 use crate::net::tls;
 use crate::wire::amqp::encode::method;
-use crate::wire::amqp::method::{
-    BasicPublish, ChannelOpen, ConnectionBlocked, ConnectionOpen, ConnectionUnblocked, MethodId,
-};
+use crate::wire::amqp::method::{BasicPublish, ChannelOpen, ConnectionBlocked, ConnectionOpen, ConnectionUnblocked, MethodId};
 use crate::wire::amqp::{Encode, Event, Finish, Reach, Reply, ReplyCode, Session};
 use std::future::{Future, poll_fn};
 use std::net::SocketAddr;

@@ -116,7 +116,8 @@ async fn a_connection_without_heartbeat_sleeps_once_the_time_for_its_handshake_i
 fn told(mut bytes: &[u8]) -> Vec<String> {
     let mut told = Vec::new();
     while !bytes.is_empty() {
-        let (channel, size) = (u16::from_be_bytes([bytes[1], bytes[2]]), u32::from_be_bytes(bytes[3..7].try_into().expect("four")));
+        let (channel, size) =
+            (u16::from_be_bytes([bytes[1], bytes[2]]), u32::from_be_bytes(bytes[3..7].try_into().expect("four")));
         let method = Method::decode(&bytes[7..7 + size as usize]).expect("a method");
         told.push(match method {
             Method::ChannelClose(close) => {
@@ -149,9 +150,8 @@ async fn every_channel_with_an_unknown_delivery_tag_is_closed_by_its_own_method_
     served.settle();
     let mut heard = vec![0; 4_096];
     let count = peer.read(&mut heard).await.expect("an answer");
-    let unknown = |channel: u16, tag: u64, method: u16| {
-        format!("{channel} PRECONDITION_FAILED - unknown delivery tag {tag} 60.{method}")
-    };
+    let unknown =
+        |channel: u16, tag: u64, method: u16| format!("{channel} PRECONDITION_FAILED - unknown delivery tag {tag} 60.{method}");
     let mut told = told(&heard[..count]);
     told.retain(|told| !told.ends_with("channel.open-ok"));
     let declared = "4 queue.declare-ok".to_owned();
