@@ -29,6 +29,8 @@ const RUN_ROWS: usize = 512;
 /// After something came, a little more is waited for: one wake-up for many rows.
 const GATHER: Duration = Duration::from_millis(4);
 const TICK: Duration = Duration::from_millis(100);
+/// Between looks when nothing comes and nothing is under way.
+const QUIET_TICK: Duration = Duration::from_secs(1);
 const HISTOGRAM_BUCKETS_MAX: usize = 1_000;
 const SCATTER_POINTS_MAX: usize = 5_000;
 
@@ -97,19 +99,24 @@ impl Telemetry {
 
     /// Works until the drain is cut: takes in what was handed over, closes buckets, adjusts the sampling rate.
     pub async fn run(self: Arc<Self>, drain: Drain) {
+        let mut wait = TICK;
         loop {
-            let is_last = tokio::select! {
-                () = self.wake.notified() => false,
-                () = tokio::time::sleep(TICK) => false,
-                () = drain.is_cut() => true,
+            let (is_last, gather) = tokio::select! {
+                () = self.wake.notified() => (false, true),
+                () = tokio::time::sleep(wait) => (false, false),
+                () = drain.is_cut() => (true, false),
             };
-            if !is_last {
+            if gather {
                 tokio::time::sleep(GATHER).await;
             }
+            wait = QUIET_TICK;
             while self.pump_some() {
+                wait = TICK;
                 tokio::task::yield_now().await;
             }
-            self.tick();
+            if !self.tick() {
+                wait = TICK;
+            }
             if is_last {
                 return;
             }
@@ -148,15 +155,20 @@ impl Telemetry {
         true
     }
 
-    /// What time alone changes.
-    fn tick(&self) {
+    /// What time alone changes. Whether it has nothing left to change.
+    fn tick(&self) -> bool {
         let now_ns = self.clock.unix_nanos();
         if let Some(share) = self.budget.close_window(now_ns, emit::sample_rate()) {
             emit::set_sample_rate(share);
         }
-        if lock(&self.core).traces.close_silent(now_ns) {
+        let (closed, is_quiet) = {
+            let mut core = lock(&self.core);
+            (core.traces.close_silent(now_ns), core.traces.is_quiet())
+        };
+        if closed {
             self.live.touch(Channel::Traces);
         }
+        is_quiet && emit::sample_rate() >= 1.0
     }
 
     /// Takes what the runtime or a service's output gave; dropped and counted if the inbox is full.

@@ -407,6 +407,11 @@ impl TraceStore {
         closed
     }
 
+    /// No trace waits to be closed.
+    pub fn is_quiet(&self) -> bool {
+        self.open.is_empty()
+    }
+
     /// To be called when rows are handed out: from now on a change gives a trace a new number.
     pub fn observe(&mut self) {
         self.observed_seq = self.next_seq - 1;
