@@ -19,6 +19,8 @@ const WINDOW: u64 = 10_000;
 const BATCH: u64 = 100;
 /// How often a waiting consumer looks whether all is over.
 const LOOK: Duration = Duration::from_millis(20);
+/// Consumers have long waited when publishing begins, as real ones have.
+const SETTLE: Duration = Duration::from_millis(50);
 /// How long a publisher with a rate sleeps between messages that are due.
 const PACE: Duration = Duration::from_micros(50);
 
@@ -106,6 +108,7 @@ struct Run<'a> {
     received: Vec<AtomicU64>,
     producing: AtomicU64,
     failed: AtomicBool,
+    /// When the first message was written; the greatest number before that.
     begun_ns: AtomicU64,
 }
 
@@ -161,7 +164,7 @@ pub fn run(to: &Target, shape: Shape) -> anyhow::Result<Outcome> {
         received: counters(shape.queues),
         producing: AtomicU64::new(shape.producers.into()),
         failed: AtomicBool::new(false),
-        begun_ns: AtomicU64::new(0),
+        begun_ns: AtomicU64::new(u64::MAX),
     };
     let mut setup = Client::connect(to, 1)?;
     run.declare(&mut setup)?;
@@ -236,13 +239,13 @@ impl Run<'_> {
             }
             producers.push((producer, client));
         }
-        let (broker, own, begun) = (self.to.cost(), own_cost(), self.clock.now());
-        self.begun_ns.store(begun.as_nanos(), Ordering::Relaxed);
+        let (broker, own) = (self.to.cost(), own_cost());
         let seen = thread::scope(|scope| {
             let consuming: Vec<_> = consumers
                 .into_iter()
                 .map(|(queue, client)| scope.spawn(move || self.guard(self.consume(queue, client))))
                 .collect();
+            thread::sleep(SETTLE);
             let producing: Vec<_> = producers
                 .into_iter()
                 .map(|(number, client)| scope.spawn(move || self.guard(self.produce(number, client))))
@@ -255,6 +258,8 @@ impl Run<'_> {
                 .map(|handle| handle.join().map_err(|_| anyhow::anyhow!("a consumer broke"))?)
                 .collect::<anyhow::Result<Vec<Seen>>>()
         })?;
+        // All threads have ended.
+        let begun = Instant::from_nanos(self.begun_ns.load(Ordering::Relaxed));
         let mut outcome = self.judge(&seen, begun);
         let wall = seen.iter().map(|seen| seen.last).max().unwrap_or(begun).since(begun);
         let count = outcome.delivered.max(1) as f64;
@@ -365,6 +370,9 @@ impl Run<'_> {
     fn write(&self, producer: u16, sent: u64, count: u64, templates: &[Template], batch: &mut Vec<u8>) {
         batch.clear();
         let at = self.clock.now().as_nanos();
+        if sent == 0 {
+            self.begun_ns.fetch_min(at, Ordering::Relaxed);
+        }
         for number in sent..sent + count {
             let template = &templates[number as usize % templates.len()];
             template.write(batch, u64::from(producer) << 48 | number, at);
