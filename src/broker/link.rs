@@ -233,7 +233,7 @@ impl Link {
         };
         self.drained.notify_waiters();
         if !stalled.is_empty() {
-            self.kick(&stalled);
+            self.kick(stalled);
         }
         true
     }
@@ -266,12 +266,18 @@ impl Link {
         true
     }
 
-    fn kick(self: &Arc<Self>, stalled: &[Arc<Queue>]) {
+    fn kick(self: &Arc<Self>, stalled: Vec<Arc<Queue>>) {
         let mut effects = Effects::new(self.shared.clock.now());
-        for queue in stalled {
-            queue.resume(self.id, &mut effects);
-        }
+        self.resume(stalled, &mut effects);
         effects.run_quietly(&self.shared);
+    }
+
+    /// Lets queues that stood still deliver here again: each once, however many of its consumers stood. If each of them resumed it,
+    /// all would stand still again each time, and the list would grow with every turn.
+    pub(super) fn resume(&self, mut still: Vec<Arc<Queue>>, effects: &mut Effects) {
+        still.sort_unstable_by_key(|queue| Arc::as_ptr(queue) as usize);
+        still.dedup_by(|one, other| Arc::ptr_eq(one, other));
+        still.iter().for_each(|queue| queue.resume(self.id, effects));
     }
 
     /// Wakes the connection's task.

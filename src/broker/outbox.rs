@@ -16,6 +16,8 @@ use std::time::Duration;
 
 pub(super) struct Outbox {
     pub frames: Frames,
+    /// Deliveries made.
+    pub given: u64,
     pub frame_max: u32,
     /// The connection is gone: nothing may be added.
     pub dead: bool,
@@ -34,6 +36,7 @@ impl Outbox {
     pub fn new(frame_max: u32) -> Self {
         Outbox {
             frames: Frames::default(),
+            given: 0,
             frame_max,
             dead: false,
             signalled: false,

@@ -256,7 +256,7 @@ impl Client {
             lane.prefetch_global = count.into();
             std::mem::take(&mut lane.waiting)
         };
-        waiting.iter().for_each(|queue| queue.resume(self.link.id, &mut self.effects));
+        self.link.resume(waiting, &mut self.effects);
         Ok(())
     }
 }

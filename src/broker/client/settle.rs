@@ -136,7 +136,9 @@ impl Client {
         }
         groups.clear();
         entries.clear();
-        settles.waiting.drain(..).for_each(|queue| queue.resume(self.link.id, &mut self.effects));
+        if !settles.waiting.is_empty() {
+            self.link.resume(std::mem::take(&mut settles.waiting), &mut self.effects);
+        }
         if settles.gathered.entries.capacity() <= KEEP_MAX {
             self.settles = settles;
         }

@@ -21,23 +21,44 @@ impl Queue {
     /// Hands out ready messages while a consumer has room.
     // HOT
     pub(super) fn serve(self: &Arc<Self>, state: &mut State, fresh: &mut Fresh<'_>, effects: &mut Effects) {
-        while state.backlog.ready_count > 0 {
-            let Some((at, alone)) = next_consumer(&state.consumers, state.turn) else { return };
-            // One consumer takes all it can at once; several take turns, message by message, as RabbitMQ's do.
-            let limit = if alone { u32::MAX } else { 1 };
-            self.give(state, at, limit, fresh, effects);
-            state.turn = if at + 1 < state.consumers.len() { at + 1 } else { 0 };
+        let mut next = next_turn(state);
+        while let Some((at, _)) = next {
+            let link = state.consumers[at].link.clone();
+            let mut outbox = link.outbox();
+            let before = outbox.given;
+            // Consumers of one connection whose turns follow each other share one lock of its outbox.
+            while let Some((at, alone)) = next
+                && Arc::ptr_eq(&state.consumers[at].link, &link)
+            {
+                // One consumer takes all it can at once; several take turns, message by message, as RabbitMQ's do.
+                self.give(state, at, if alone { u32::MAX } else { 1 }, &mut outbox, fresh, effects);
+                state.turn = if at + 1 < state.consumers.len() { at + 1 } else { 0 };
+                next = next_turn(state);
+            }
+            link.set_waiting(outbox.frames.len());
+            match outbox.given == before {
+                true => outbox.frames.rest(),
+                false if std::mem::replace(&mut outbox.signalled, true) => {}
+                false => effects.wake(&link),
+            }
         }
     }
 
-    /// Gives up to `limit` messages to one consumer under one lock of its outbox. Gives none only if that consumer is stalled now
-    /// or nothing is ready.
+    /// Gives up to `limit` messages to one consumer, whose connection's `outbox` is held. Gives none only if that consumer is stalled
+    /// now or nothing is ready.
     // HOT
-    fn give(self: &Arc<Self>, state: &mut State, at: usize, limit: u32, fresh: &mut Fresh<'_>, effects: &mut Effects) {
+    fn give(
+        self: &Arc<Self>,
+        state: &mut State,
+        at: usize,
+        limit: u32,
+        outbox: &mut Outbox,
+        fresh: &mut Fresh<'_>,
+        effects: &mut Effects,
+    ) {
         let State { backlog, consumers, .. } = state;
         let Consumer { link, channel, slot, head, no_ack, prefetch, unacked, held, .. } = &mut consumers[at];
-        let mut outbox = link.outbox();
-        let Outbox { frames, frame_max, dead, signalled, channels, stalled: stalled_queues, .. } = &mut *outbox;
+        let Outbox { frames, frame_max, dead, channels, stalled: stalled_queues, given: given_ever, .. } = outbox;
         let Some(lane) = channels.get_mut(*channel).filter(|_| !*dead) else {
             *held |= STALLED;
             return;
@@ -51,12 +72,12 @@ impl Queue {
         while given < limit && (*prefetch == 0 || *unacked < *prefetch) {
             if frames.len() >= OUTBOX_BYTES_MAX {
                 *held |= STALLED;
-                stalled_queues.push(self.clone());
+                note(stalled_queues, self);
                 break;
             }
             if !*no_ack && lane.is_at_limit() {
                 *held |= STALLED;
-                lane.waiting.push(self.clone());
+                note(&mut lane.waiting, self);
                 break;
             }
             let Some(entry) = backlog.take(fresh, effects) else { break };
@@ -93,14 +114,9 @@ impl Queue {
         }
         waited.finish(backlog, now);
         count_given(backlog, lane, *no_ack, (given.into(), redelivered));
+        *given_ever += u64::from(given);
         effects.memory -= freed as i64;
         effects.delivered += u64::from(given);
-        link.set_waiting(frames.len());
-        match given {
-            0 => frames.rest(),
-            _ if std::mem::replace(signalled, true) => {}
-            _ => effects.wake(link),
-        }
     }
 
     /// `basic.get`: one message to `channel` of `link`.
@@ -323,6 +339,24 @@ impl Waited {
         if self.count > 0 {
             backlog.waits.add(now.since(self.since), self.count);
         }
+    }
+}
+
+/// Remembers that `queue` stands still, once for all its consumers met in a row.
+#[cold]
+fn note(still: &mut Vec<Arc<Queue>>, queue: &Arc<Queue>) {
+    if !still.last().is_some_and(|noted| Arc::ptr_eq(noted, queue)) {
+        still.push(queue.clone());
+    }
+}
+
+/// Whose turn it is, while there is something to hand out.
+// HOT
+#[inline]
+fn next_turn(state: &State) -> Option<(usize, bool)> {
+    match state.backlog.ready_count {
+        0 => None,
+        _ => next_consumer(&state.consumers, state.turn),
     }
 }
 

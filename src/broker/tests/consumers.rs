@@ -4,6 +4,7 @@ use super::refused;
 use super::world::{Peer, Said, World, arguments_of};
 use crate::broker::client::{Consume, Verdict};
 use crate::broker::config::BrokerConfig;
+use crate::broker::link::Parcel;
 use crate::model::table::{Field, Table};
 use crate::wire::amqp::PropertyList;
 use std::time::Duration;
@@ -210,4 +211,49 @@ fn recovering_hands_out_again_what_a_channel_had_even_of_cancelled_consumers() {
     peer.client.recover(1).expect("recovered");
     peer.flush().expect("flushed");
     assert_eq!(peer.drain("q"), "a* b*");
+}
+
+#[test]
+fn consumers_that_share_a_slow_connection_stand_still_and_go_on_together() {
+    const MESSAGES: usize = 120;
+    let world = World::new();
+    let (mut publisher, mut peer) = (world.connect(), world.connect());
+    peer.declare("q");
+    for number in 0..40 {
+        peer.consume("q", &format!("c{number}"), 0, false).expect("consuming");
+    }
+    peer.hear();
+    for _ in 0..MESSAGES {
+        publisher.publish("", "q", &"x".repeat(100_000));
+    }
+    let (mut heard, mut pauses) = (0, 0);
+    let mut parcel = Parcel::default();
+    while peer.client.link().clone().take(&mut parcel) {
+        heard += parcel.large.len();
+        pauses += usize::from(heard < MESSAGES);
+        assert!(peer.client.link().outbox().stalled.len() <= 1, "its queue waits there once, not once for each consumer");
+    }
+    assert!(pauses > 5, "the outbox was full {pauses} times");
+    assert_eq!((heard, world.view("q").unacked), (MESSAGES, MESSAGES as u64));
+}
+
+#[test]
+fn consumers_that_share_a_full_channel_go_on_together() {
+    let world = World::new();
+    let mut peer = world.connect();
+    peer.declare("q");
+    peer.client.limit_prefetch(1, 2, true).expect("limited");
+    for number in 0..40 {
+        peer.consume("q", &format!("c{number}"), 0, false).expect("consuming");
+    }
+    for number in 0..50 {
+        peer.publish("", "q", &number.to_string());
+    }
+    for tag in 1..=48 {
+        peer.ack(tag);
+        let waiting = peer.client.link().outbox().channels.get(1).map(|lane| lane.waiting.len());
+        assert!(waiting <= Some(1), "{waiting:?} after {tag}");
+    }
+    let expected: Vec<String> = (0..50).map(|number| number.to_string()).collect();
+    assert_eq!(peer.bodies(), expected.join(" "));
 }
