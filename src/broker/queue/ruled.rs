@@ -113,7 +113,7 @@ impl Queue {
             effects.refuse(Overflowed { at: one.first, buried });
             match buried {
                 true => state.backlog.bury_refused(&one, effects),
-                false if state.backlog.is_tapped() => _ = state.backlog.see_unwanted(&one, "the queue was full", effects),
+                false if state.backlog.is_tapped() => state.backlog.see_unwanted(&one, "the queue was full", effects),
                 false => {}
             }
         }
