@@ -16,8 +16,6 @@ use std::time::Duration;
 
 pub(super) struct Outbox {
     pub frames: Frames,
-    /// Deliveries made.
-    pub given: u64,
     pub frame_max: u32,
     /// The connection is gone: nothing may be added.
     pub dead: bool,
@@ -36,7 +34,6 @@ impl Outbox {
     pub fn new(frame_max: u32) -> Self {
         Outbox {
             frames: Frames::default(),
-            given: 0,
             frame_max,
             dead: false,
             signalled: false,

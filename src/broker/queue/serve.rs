@@ -25,27 +25,28 @@ impl Queue {
         while let Some((at, _)) = next {
             let link = state.consumers[at].link.clone();
             let mut outbox = link.outbox();
-            let before = outbox.given;
+            let mut given = 0;
             // Consumers of one connection whose turns follow each other share one lock of its outbox.
             while let Some((at, alone)) = next
                 && Arc::ptr_eq(&state.consumers[at].link, &link)
             {
                 // One consumer takes all it can at once; several take turns, message by message, as RabbitMQ's do.
-                self.give(state, at, if alone { u32::MAX } else { 1 }, &mut outbox, fresh, effects);
+                given += self.give(state, at, if alone { u32::MAX } else { 1 }, &mut outbox, fresh, effects);
                 state.turn = if at + 1 < state.consumers.len() { at + 1 } else { 0 };
                 next = next_turn(state);
             }
             link.set_waiting(outbox.frames.len());
-            match outbox.given == before {
-                true => outbox.frames.rest(),
-                false if std::mem::replace(&mut outbox.signalled, true) => {}
-                false => effects.wake(&link),
+            effects.delivered += u64::from(given);
+            match given {
+                0 => outbox.frames.rest(),
+                _ if std::mem::replace(&mut outbox.signalled, true) => {}
+                _ => effects.wake(&link),
             }
         }
     }
 
-    /// Gives up to `limit` messages to one consumer, whose connection's `outbox` is held. Gives none only if that consumer is stalled
-    /// now or nothing is ready.
+    /// Gives up to `limit` messages to one consumer, whose connection's `outbox` is held; returns how many. None only if that consumer
+    /// is stalled now or nothing is ready.
     // HOT
     fn give(
         self: &Arc<Self>,
@@ -55,13 +56,13 @@ impl Queue {
         outbox: &mut Outbox,
         fresh: &mut Fresh<'_>,
         effects: &mut Effects,
-    ) {
+    ) -> u32 {
         let State { backlog, consumers, .. } = state;
         let Consumer { link, channel, slot, head, no_ack, prefetch, unacked, held, .. } = &mut consumers[at];
-        let Outbox { frames, frame_max, dead, channels, stalled: stalled_queues, given: given_ever, .. } = outbox;
+        let Outbox { frames, frame_max, dead, channels, stalled: stalled_queues, .. } = outbox;
         let Some(lane) = channels.get_mut(*channel).filter(|_| !*dead) else {
             *held |= STALLED;
-            return;
+            return 0;
         };
         frames.room();
         let now = effects.now;
@@ -114,9 +115,8 @@ impl Queue {
         }
         waited.finish(backlog, now);
         count_given(backlog, lane, *no_ack, (given.into(), redelivered));
-        *given_ever += u64::from(given);
         effects.memory -= freed as i64;
-        effects.delivered += u64::from(given);
+        given
     }
 
     /// `basic.get`: one message to `channel` of `link`.
