@@ -5,7 +5,6 @@ Left out is `import definitions`, which ends in a panic of its own before it ask
 import json
 import subprocess
 import tempfile
-import time
 from pathlib import Path
 
 import report
@@ -49,16 +48,12 @@ class Admin:
         self.folder, self.report, self.log = folder, report.Report(), []
 
     def check(self, command: str, *holds: str, lacks: str = "", name: str = "", fails: bool = False) -> str:
+        words = [*self.base, *command.split(" ")]
+        how = {"cwd": self.folder, "stdin": subprocess.DEVNULL, "capture_output": True, "text": True, "timeout": 60}
+        missing = lambda done: [text for text in holds if text not in done.stdout + done.stderr]
         # RabbitMQ's counters lag by some seconds.
-        until = time.monotonic() + LAG_SECONDS
-        while True:
-            words = [*self.base, *command.split(" ")]
-            done = subprocess.run(words, cwd=self.folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
-            output = done.stdout + done.stderr
-            missing = [text for text in holds if text not in output]
-            if not missing or time.monotonic() > until:
-                break
-            time.sleep(0.5)
+        done = report.settled(lambda: subprocess.run(words, **how), lambda done: not missing(done), LAG_SECONDS)
+        output, missing = done.stdout + done.stderr, missing(done)
         self.log.append(f"$ rabbitmqadmin {command}\n{output}")
         why = ""
         if (done.returncode != 0) != fails:

@@ -5,7 +5,6 @@ import json
 import shutil
 import sys
 import tempfile
-import time
 import urllib.request
 from pathlib import Path
 
@@ -28,13 +27,11 @@ class Admin:
 
     def check(self, command: str, *holds: str, name: str = "", fails: bool = False, options: tuple[str, ...] = ()) -> str:
         words = [*options, *command.split(" ")]
+        ask = lambda: shell([*self.base, *words], self.folder, {"PYTHONWARNINGS": "ignore"}, 30, check=False)
         # RabbitMQ's counters lag by some seconds.
-        until = time.monotonic() + LAG_SECONDS
-        while True:
-            output = shell([*self.base, *words], self.folder, {"PYTHONWARNINGS": "ignore"}, 30, check=False)
-            missing = [text for text in holds if text not in output]
-            if not (missing and command.startswith("list")) or time.monotonic() > until:
-                break
+        lag = LAG_SECONDS if command.startswith("list") else 0
+        output = report.settled(ask, lambda output: all(text in output for text in holds), lag)
+        missing = [text for text in holds if text not in output]
         self.log.append(f"$ rabbitmqadmin {' '.join(words)}\n{output}")
         # Any refusal is said on a line that begins with `***`; a crash leaves a traceback.
         refused = "\n*** " in f"\n{output}" or "Traceback" in output

@@ -7,7 +7,6 @@ import re
 import shutil
 import subprocess
 import tempfile
-import time
 import urllib.request
 from pathlib import Path
 
@@ -71,13 +70,8 @@ def nagios(broker: Broker) -> report.Report:
 
 def judge(result: report.Report, log: list[str], name: str, holds, ask) -> None:
     """A check passes when its output holds everything within the time that statistics may lag."""
-    until = time.monotonic() + LAG_SECONDS
-    while True:
-        output = ask()
-        missing = [text for text in holds if text not in output]
-        if not missing or time.monotonic() > until:
-            break
-        time.sleep(0.5)
+    output = report.settled(ask, lambda output: all(text in output for text in holds), LAG_SECONDS)
+    missing = [text for text in holds if text not in output]
     log.append(f"$ {name}\n{output}")
     result.add(name, "failed" if missing else "passed", f"lacks {missing}: {' '.join(output.split())[:250]}" if missing else "")
 
@@ -158,11 +152,14 @@ def netdata(broker: Broker) -> report.Report:
     debian("/usr/sbin/netdata:netdata-core", f"{NETDATA_PLUGIN}:netdata-plugins-python")
     result = report.Report()
     with traffic(broker), exporter(broker) as (metrics, folder):
-        values, until = {}, time.monotonic() + LAG_SECONDS
-        while time.monotonic() < until and not all(key in values and holds(values[key]) for key, holds in NETDATA.items()):
-            time.sleep(1)
+
+        def collected() -> dict[tuple[str, str], float]:
             with contextlib.suppress(OSError):
-                values = {(chart, dimension): float(value) for chart, dimension, value in SAMPLE.findall(metrics())}
+                return {(chart, dimension): float(value) for chart, dimension, value in SAMPLE.findall(metrics())}
+            return {}
+
+        are_right = lambda values: all(key in values and holds(values[key]) for key, holds in NETDATA.items())
+        values = report.settled(collected, are_right, LAG_SECONDS)
         for key, holds in NETDATA.items():
             passed = key in values and holds(values[key])
             result.add(" ".join(key), "passed" if passed else "failed", "" if passed else f"is {values.get(key, 'not there')}")

@@ -1,6 +1,7 @@
 """What a suite's own runner reported, in one form."""
 
 import re
+import time
 import xml.etree.ElementTree as ElementTree
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +25,14 @@ class Report:
             self.failed[unique] = message
         else:
             getattr(self, outcome).add(unique)
+
+
+def settled(ask, is_right, seconds: float):
+    """The first answer that is right, or the last one within the time that statistics may lag behind."""
+    until = time.monotonic() + seconds
+    while not is_right(answer := ask()) and time.monotonic() < until:
+        time.sleep(0.5)
+    return answer
 
 
 def junit(files: list[Path]) -> Report:
