@@ -2,11 +2,14 @@
 
 use crate::kernel::limit;
 use crate::model::service::{InstanceName, ServiceName};
+use crate::model::space::CLUSTER_NAME_DEFAULT;
 use std::sync::Arc;
 use std::time::Duration;
 
 #[derive(Clone, Debug)]
 pub struct BrokerConfig {
+    /// What events and the firehose call this broker.
+    pub node: String,
     /// Bytes of messages over all queues, ready and unacked. Beyond it publishers are blocked (`connection.blocked`) until the
     /// level is back at four fifths (`limits.queue_bytes_max`).
     pub queue_bytes_max: u64,
@@ -23,7 +26,8 @@ impl Default for BrokerConfig {
     fn default() -> Self {
         let consumer_timeout = Duration::from_millis(limit::CONSUMER_TIMEOUT_MS);
         let delayed_messages_max = limit::DELAYED_MESSAGES_MAX;
-        BrokerConfig { queue_bytes_max: 1 << 30, consumer_timeout, infer_parents: true, delayed_messages_max }
+        let node = CLUSTER_NAME_DEFAULT.to_owned();
+        BrokerConfig { node, queue_bytes_max: 1 << 30, consumer_timeout, infer_parents: true, delayed_messages_max }
     }
 }
 

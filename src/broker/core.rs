@@ -1,7 +1,6 @@
 //! The broker as a whole: its spaces, its connections and its totals.
 
 use super::config::{Attachments, BrokerConfig, ConnectionId};
-use super::flow::Flow;
 use super::link::Link;
 use super::queue::Queue;
 use super::shared::Shared;
@@ -208,16 +207,6 @@ impl Broker {
 }
 
 impl Vhost {
-    /// What all its channels did, those that ended included.
-    pub fn flow(&self) -> Flow {
-        let mut flow = *self.ended();
-        let links: Vec<Arc<Link>> = self.shared.links().values().filter(|link| link.space == *self.name()).cloned().collect();
-        for link in links {
-            link.outbox().channels.iter().for_each(|(_, lane)| flow.add(&lane.flow()));
-        }
-        flow
-    }
-
     pub fn consumers(&self) -> Vec<ConsumerView> {
         let queues: Vec<Arc<Queue>> = self.topology().queues.values().cloned().collect();
         queues.iter().flat_map(|queue| self.consumers_of(queue)).collect()

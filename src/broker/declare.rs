@@ -12,7 +12,7 @@ use crate::kernel::rng;
 use crate::model::identity::Action;
 use crate::model::policy::QueueKind;
 use crate::model::table::Field;
-use crate::model::topology::QueueSpec;
+use crate::model::topology::{QUEUE_TYPE, QueueSpec};
 use std::sync::Arc;
 
 /// What a declaration of a queue answers.
@@ -29,8 +29,6 @@ pub struct DeleteRule {
     pub if_unused: bool,
     pub if_empty: bool,
 }
-
-const QUEUE_TYPE: &str = "x-queue-type";
 
 impl Vhost {
     /// Creates, or checks that what exists is equivalent. An empty name asks for a generated one.

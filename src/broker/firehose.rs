@@ -16,9 +16,6 @@ use bytes::Bytes;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// What clients are told this node is called.
-pub(super) const NODE: &str = "rabbit@reactor";
-
 /// One message as the firehose tells of it.
 struct Told<'a> {
     exchange: &'a str,
@@ -37,15 +34,6 @@ pub(super) struct Handed<'a> {
 }
 
 impl Vhost {
-    /// Turns the firehose on or off.
-    pub fn set_tracing(&self, on: bool) {
-        self.taps.set_firehose(on);
-    }
-
-    pub fn is_tracing(&self) -> bool {
-        self.taps.has_firehose()
-    }
-
     pub(super) fn trace_run(&self, run: &Run<'_>, queues: &[Arc<Queue>], by: Publisher<'_>, effects: &mut Effects) {
         let large: HashMap<usize, &Bytes> = run.extras().filter_map(|(at, extra)| Some((at, extra.body.as_ref()?))).collect();
         let queues = Field::Array(queues.iter().map(|queue| Field::text(&*queue.name)).collect());
@@ -96,7 +84,7 @@ impl Vhost {
             .with("exchange_name", Field::text(told.exchange))
             .with("routing_keys", Field::Array(keys))
             .with("properties", Field::Table(spelled_out(&told.properties.to_list())))
-            .with("node", Field::text(NODE));
+            .with("node", Field::text(&*self.shared.config.node));
         headers.0.extend(more.0);
         let encoded = table::encoded(&headers);
         let list = PropertyList { headers: RawTable::check(&encoded).ok(), ..PropertyList::default() }.to_bytes();

@@ -13,10 +13,8 @@ use crate::model::change::{Change, Thing, Verb};
 use crate::model::identity::Principal;
 use crate::model::policy::Policies;
 use crate::model::table::{Field, Table};
-use crate::model::topology::{DestinationKind, ExchangeSpec, QueueSpec};
+use crate::model::topology::{DestinationKind, ExchangeSpec, QUEUE_TYPE, QueueSpec};
 use std::sync::{Arc, PoisonError};
-
-const QUEUE_TYPE: &str = "x-queue-type";
 
 /// Learns what clients define by AMQP: queues, exchanges and bindings that last. Called without any broker lock held; must not
 /// block.

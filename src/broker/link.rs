@@ -6,7 +6,6 @@
 use super::client::Failed;
 use super::config::ConnectionId;
 use super::effects::Effects;
-use super::firehose::NODE;
 use super::outbox::{Lane, Outbox};
 use super::queue::{Consumer, Queue};
 use super::record::Frames;
@@ -443,7 +442,7 @@ impl Link {
         Table::new()
             .with("name", Field::text(&*self.info.name))
             .with("pid", Field::text(self.id.0.to_string()))
-            .with("node", Field::text(NODE))
+            .with("node", Field::text(&*self.shared.config.node))
             .with("vhost", Field::text(&*self.space))
             .with("user", Field::text(&*self.user))
             .with("user_who_performed_action", Field::text(&*self.user))
@@ -461,7 +460,7 @@ impl Link {
             .with("pid", Field::text(format!("{}.{channel}", self.id.0)))
             .with("connection", Field::text(&*self.info.name))
             .with("number", Field::I32(channel.into()))
-            .with("node", Field::text(NODE))
+            .with("node", Field::text(&*self.shared.config.node))
             .with("vhost", Field::text(&*self.space))
             .with("user", Field::text(&*self.user))
             .with("user_who_performed_action", Field::text(&*self.user))

@@ -4,6 +4,7 @@ use super::core::Broker;
 use super::flow::Flow;
 use super::vhost::Vhost;
 use super::view::{ExchangeView, LinkLoad};
+use crate::model::topology::is_built_in;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -58,6 +59,6 @@ impl Vhost {
 impl ExchangeView {
     /// Exists in every space without being declared.
     pub fn is_built_in(&self) -> bool {
-        self.name.is_empty() || self.name.starts_with("amq.") || self.name.starts_with("reactor.")
+        is_built_in(&self.name)
     }
 }

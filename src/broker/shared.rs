@@ -3,7 +3,6 @@
 use super::config::{Attachments, BrokerConfig, ConnectionId};
 use super::deadlines::{Deadlines, Timeouts};
 use super::events::Events;
-use super::firehose::NODE;
 use super::govern::DefinitionWatch;
 use super::link::Link;
 use crate::kernel::stats::{Counter, Gauge};
@@ -134,12 +133,12 @@ impl Shared {
     fn end_alarm(&self) {
         self.alarm.store(false, Ordering::Release);
         self.alarm_over.notify_waiters();
-        self.announce("alarm.cleared", memory_alarm);
+        self.announce("alarm.cleared", || memory_alarm(&self.config.node));
     }
 
     #[cold]
     fn tell_alarm(&self, level: i64) {
-        self.announce("alarm.set", memory_alarm);
+        self.announce("alarm.set", || memory_alarm(&self.config.node));
         let seen = format!(
             "queues and open transactions hold {level} bytes of messages, more than limits.queue_bytes_max; publishers are held"
         );
@@ -174,6 +173,6 @@ impl Shared {
 }
 
 /// As RabbitMQ names a memory alarm in its events.
-fn memory_alarm() -> Table {
-    Table::new().with("source", Field::text("memory")).with("node", Field::text(NODE))
+fn memory_alarm(node: &str) -> Table {
+    Table::new().with("source", Field::text("memory")).with("node", Field::text(node))
 }

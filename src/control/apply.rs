@@ -1,7 +1,7 @@
 //! Apply: the steps of a plan, one after the other; undone in reverse when one fails.
 
 use super::audit::{Audit, AuditEntry, AuditPage};
-use super::plan::{Plan, Scope, is_built_in, plan};
+use super::plan::{Plan, Scope, plan};
 use super::policy_set::PolicySet;
 use crate::kernel::Clock;
 use crate::model::catalog::{Accounts, Catalog, Entry, EntryKey, SpaceRules};
@@ -13,7 +13,7 @@ use crate::model::identity::Principal;
 use crate::model::refusal::{Refusal, RefusalKind};
 use crate::model::service_spec::ServiceSpec;
 use crate::model::space::{CLUSTER_NAME, CLUSTER_NAME_DEFAULT, Space};
-use crate::model::topology::DEFAULT_SPACE;
+use crate::model::topology::{DEFAULT_SPACE, is_built_in};
 use arc_swap::ArcSwap;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};

@@ -6,9 +6,9 @@ use crate::model::account::{Permission, TopicPermission, User};
 use crate::model::definitions::{Definitions, SpaceDefinitions};
 use crate::model::policy_spec::Policy;
 use crate::model::refusal::{Refusal, RefusalKind};
-use crate::model::space::{GlobalParameter, Parameter, Space};
+use crate::model::space::{GlobalParameter, Parameter, RABBITMQ_VERSION, Space};
 use crate::model::table::{Field, Table};
-use crate::model::topology::{BindingSpec, DEFAULT_SPACE, DestinationKind, ExchangeKind, ExchangeSpec, QueueSpec};
+use crate::model::topology::{BindingSpec, DEFAULT_SPACE, DestinationKind, ExchangeKind, ExchangeSpec, QueueSpec, is_built_in};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,8 +16,6 @@ use utoipa::ToSchema;
 
 /// Nesting of arguments; deeper ones are refused.
 const DEPTH_MAX: usize = 16;
-/// Whose form this is.
-const RABBITMQ_VERSION: &str = "3.13.7";
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct Document {
@@ -162,7 +160,7 @@ impl Document {
         for space in self.vhosts.iter().flatten() {
             definitions.spaces.entry(space.name.as_str().into()).or_default();
         }
-        for exchange in self.exchanges.iter().filter(|exchange| !super::plan::is_built_in(&exchange.name)) {
+        for exchange in self.exchanges.iter().filter(|exchange| !is_built_in(&exchange.name)) {
             let spec = exchange.spec()?;
             space(&mut definitions, &exchange.vhost).exchanges.push(spec);
         }

@@ -7,7 +7,7 @@ use crate::model::change::{Change, Thing, Verb};
 use crate::model::definitions::{Definitions, SpaceDefinitions, same_arguments};
 use crate::model::refusal::{Refusal, RefusalKind};
 use crate::model::space::Space;
-use crate::model::topology::{BindingSpec, CALL_EXCHANGE, DestinationKind, EVENT_EXCHANGE, ExchangeSpec, QueueSpec};
+use crate::model::topology::{BindingSpec, DestinationKind, ExchangeSpec, QueueSpec, is_built_in};
 use serde::Serialize;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -199,11 +199,6 @@ fn check_name(kind: &str, name: &str) -> Result<(), Refusal> {
         Some(prefix) => refuse(format!("{kind} {name} begins with {prefix}, which is reserved"), "Choose another name."),
         None => Ok(()),
     }
-}
-
-/// Exchanges that every space has and nobody deletes.
-pub fn is_built_in(exchange: &str) -> bool {
-    exchange.is_empty() || exchange.starts_with("amq.") || exchange == CALL_EXCHANGE || exchange == EVENT_EXCHANGE
 }
 
 fn differs(kind: &str, space: &str, name: &str) -> Refusal {

@@ -71,5 +71,7 @@ pub const OPERATOR_POLICY_COMPONENT: &str = "operator_policy";
 pub const LIMITS_NAME: &str = "limits";
 /// The global parameter that names this broker to its clients.
 pub const CLUSTER_NAME: &str = "cluster_name";
-/// What the broker is called when nobody says.
+/// What the broker and its node are called when nobody says.
 pub const CLUSTER_NAME_DEFAULT: &str = "rabbit@reactor";
+/// The RabbitMQ that clients and tools are told they speak to; they gate features on it.
+pub const RABBITMQ_VERSION: &str = "3.13.7";

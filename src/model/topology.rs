@@ -120,5 +120,13 @@ pub const EVENT_EXCHANGE: &str = "reactor.event";
 pub const TRACE_EXCHANGE: &str = "amq.rabbitmq.trace";
 /// Topic exchange of the default space that tells what is created, deleted, connected and so on, wherever.
 pub const EVENTS_EXCHANGE: &str = "amq.rabbitmq.event";
+/// The argument that says what kind of queue is wanted.
+pub const QUEUE_TYPE: &str = "x-queue-type";
+
+/// Whether an exchange exists in every space without being declared.
+pub fn is_built_in(exchange: &str) -> bool {
+    exchange.is_empty() || exchange.starts_with("amq.") || exchange == CALL_EXCHANGE || exchange == EVENT_EXCHANGE
+}
+
 /// The space, or virtual host, that exists without being created.
 pub const DEFAULT_SPACE: &str = "/";

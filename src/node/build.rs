@@ -198,7 +198,7 @@ impl Plans<'_> {
     fn facts(&self) -> Facts {
         let tls = self.config.gateway.tls.as_ref();
         Facts {
-            node: format!("rabbit@{}", platform::host_name()),
+            node: node_name(),
             data_dir: self.config.storage.directory().cloned(),
             config_file: self.config.file.clone(),
             connections_max: self.config.limits.connections_max as u64,
@@ -244,8 +244,14 @@ fn telemetry_config(config: &Config) -> TelemetryConfig {
     }
 }
 
+/// As RabbitMQ's nodes are called, to the management API and in events alike.
+fn node_name() -> String {
+    format!("rabbit@{}", platform::host_name())
+}
+
 fn broker_config(config: &Config) -> BrokerConfig {
     BrokerConfig {
+        node: node_name(),
         queue_bytes_max: config.limits.queue_bytes_max,
         consumer_timeout: config.limits.consumer_timeout,
         infer_parents: config.telemetry.infer_parents,

@@ -11,9 +11,6 @@ use crate::model::door::Doors;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// The RabbitMQ whose API this is; clients gate features on it.
-pub const RABBITMQ_VERSION: &str = "3.13.7";
-
 /// Everything this API reads and asks. Cheap to clone.
 #[derive(Clone)]
 pub struct ManagementContext {

@@ -2,11 +2,12 @@
 
 use super::answer::{Answer, Failure, done, json};
 use super::body::Fields;
-use super::context::{ManagementContext, RABBITMQ_VERSION};
+use super::context::ManagementContext;
 use super::guard::Caller;
 use super::list::Query;
 use crate::control::{Document, Scope};
 use crate::model::identity::Permissions;
+use crate::model::space::RABBITMQ_VERSION;
 use axum::extract::{Path, State};
 use axum::response::Response;
 use http::{HeaderValue, header};

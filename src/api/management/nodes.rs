@@ -1,13 +1,14 @@
 //! `/api/nodes`: the one node there is, and what its memory goes to.
 
 use super::answer::{Answer, json};
-use super::context::{ManagementContext, RABBITMQ_VERSION};
+use super::context::ManagementContext;
 use super::guard::Caller;
 use super::list::Query;
 use super::overview::{NO_ERLANG, churn, contexts, exchange_types, must_be_this, no_erlang};
 use super::samples::NODE_NAMES;
 use super::stats::{Shaper, Windows};
 use crate::kernel::platform;
+use crate::model::space::RABBITMQ_VERSION;
 use axum::extract::{Path, State};
 use serde_json::{Map, Value, json};
 

@@ -2,13 +2,14 @@
 
 use super::answer::{Answer, Failure, done, json};
 use super::body::Fields;
-use super::context::{ManagementContext, RABBITMQ_VERSION};
+use super::context::ManagementContext;
 use super::guard::Caller;
 use super::list::Query;
 use super::samples::{CHURN, NODE_NAMES, Sampled};
 use super::stats::{Shaper, Window, Windows};
 use crate::broker::Flow;
 use crate::model::config::PortName;
+use crate::model::space::RABBITMQ_VERSION;
 use crate::model::space::{CLUSTER_NAME, GlobalParameter};
 use crate::model::topology::ExchangeKind;
 use axum::extract::State;

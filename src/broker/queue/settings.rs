@@ -4,10 +4,10 @@ use crate::broker::refused::Refused;
 use crate::kernel::limit::LIFETIME_MS_MAX;
 use crate::model::policy::{Overflow, QueueKind, QueuePolicy, lowest};
 use crate::model::table::{Field, Table};
+use crate::model::topology::QUEUE_TYPE;
 use std::sync::Arc;
 use std::time::Duration;
 
-const QUEUE_TYPE: &str = "x-queue-type";
 const DEAD_LETTER_EXCHANGE: &str = "x-dead-letter-exchange";
 
 /// Arguments with a meaning for classic queues; any other is refused if another type knows it, else ignored.

@@ -43,8 +43,7 @@ fn the_firehose_tells_of_every_publish_and_delivery_while_it_is_on() {
     other.bind("seen", "amq.rabbitmq.trace", "#").expect("bound");
     peer.publish("", "q", "before");
     assert!(taken(&mut other, "seen").is_empty());
-    space(&world).set_tracing(true);
-    assert!(space(&world).is_tracing());
+    space(&world).taps.set_firehose(true);
     let headers = table::encoded(&Table::new().with("a", Field::I32(1)));
     let list = PropertyList { headers: RawTable::check(&headers).ok(), message_id: Some("m"), ..PropertyList::default() };
     peer.say_with("", "q", list, false, b"1").expect("published");
@@ -68,7 +67,7 @@ fn the_firehose_tells_of_every_publish_and_delivery_while_it_is_on() {
     assert_eq!((text(properties, "message_id"), properties.get("headers").is_some()), ("m", true));
     assert_eq!(told[3].1.get("redelivered"), Some(&Field::I32(0)));
     assert_eq!(told[0].1.get("routed_queues"), Some(&Field::Array(Vec::new())));
-    space(&world).set_tracing(false);
+    space(&world).taps.set_firehose(false);
     peer.publish("", "q", "after");
     assert!(taken(&mut other, "seen").is_empty());
 }

@@ -8,6 +8,7 @@ use super::primitive::LongStr;
 use super::reply::{Reply, ReplyCode};
 use super::table::{self, RawField, RawTable};
 use super::{encode, session::SessionConfig};
+use crate::model::space::RABBITMQ_VERSION;
 use crate::model::table::{Field, Table};
 
 /// What a client can be told; from `client_properties.capabilities`.
@@ -34,8 +35,6 @@ pub struct Tune {
 const MECHANISMS: &str = "PLAIN AMQPLAIN";
 const MECHANISMS_WITH_EXTERNAL: &str = "PLAIN AMQPLAIN EXTERNAL";
 const LOCALES: &str = "en_US";
-/// The RabbitMQ whose behaviour is followed; clients gate features on it.
-const RABBITMQ_VERSION: &str = "3.13.7";
 
 pub(super) fn write_start(out: &mut Vec<u8>, config: &SessionConfig) {
     let properties = table::encoded(&server_properties(config));

@@ -25,6 +25,7 @@ use super::method::{ConnectionOpenOk, ConnectionTune, ConnectionUpdateSecretOk, 
 use super::reply::{Reply, ReplyCode};
 use crate::kernel::clock::Instant;
 use crate::kernel::limit;
+use crate::model::space::CLUSTER_NAME_DEFAULT;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -51,7 +52,7 @@ impl Default for SessionConfig {
             heartbeat: limit::AMQP_HEARTBEAT_SECONDS,
             body_bytes_max: limit::MESSAGE_BODY_BYTES_MAX,
             handshake: Duration::from_millis(limit::HANDSHAKE_MS_MAX),
-            cluster_name: "rabbit@reactor".to_owned(),
+            cluster_name: CLUSTER_NAME_DEFAULT.to_owned(),
             external: false,
         }
     }

@@ -2,10 +2,11 @@
 
 use super::text::{Kind, Text};
 use crate::api::management::connections::{is_client, label};
-use crate::api::management::context::{ManagementContext, RABBITMQ_VERSION};
+use crate::api::management::context::ManagementContext;
 use crate::broker::Flow;
 use crate::broker::view::{ChannelView, ConnectionView, QueueView};
 use crate::kernel::platform;
+use crate::model::space::RABBITMQ_VERSION;
 use std::collections::HashMap;
 
 /// What an answer is to hold.
