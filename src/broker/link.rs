@@ -389,6 +389,11 @@ impl Link {
         std::mem::take(&mut self.outbox().failing)
     }
 
+    /// Bytes handed to the socket so far, by whichever task.
+    pub fn written(&self) -> u64 {
+        self.out_bytes.load(Ordering::Relaxed)
+    }
+
     pub fn count_in(&self, bytes: usize) {
         self.in_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }

@@ -51,6 +51,8 @@ pub(super) struct Connection<S: Transport> {
     dirty: bool,
     /// The peer said goodbye: the end of the socket is its own.
     peer_ends: bool,
+    /// Bytes that had been written when time last passed, heartbeats included.
+    written: u64,
     alarm: Option<Alarm>,
 }
 
@@ -115,6 +117,7 @@ impl<S: Transport> Connection<S> {
             dirty: false,
             peer_ends: false,
             alarm: None,
+            written: 0,
             context,
         }
     }
@@ -271,7 +274,6 @@ impl<S: Transport> Connection<S> {
         let Some(client) = &mut self.client else { return };
         let mut result = client.flush();
         self.dirty = true;
-        self.session.sent(now);
         if let Some(hold) = client.take_hold() {
             self.begin_hold(hold);
         }
@@ -415,7 +417,13 @@ impl<S: Transport> Connection<S> {
             let rest = self.buffer.to_vec();
             pool::give(std::mem::replace(&mut self.buffer, rest));
         }
+        let written = self.link().map_or(0, |link| link.written());
+        if written != self.written {
+            self.session.sent(now);
+        }
         let finish = self.session.handle_timeout(now, &mut self.out);
+        // A heartbeat is not what makes the next one unnecessary.
+        self.written = written + self.out.len() as u64;
         self.post();
         // A session that is over sets no timer again; `run` sees it.
         finish.map(|finish| match finish {

@@ -7,7 +7,8 @@ use crate::kernel::{Clock, Drain};
 use crate::model::config::{AccessSettings, CertificateLogin};
 use crate::wire::amqp::frame::PROTOCOL_HEADER;
 use crate::wire::amqp::method::{
-    BasicAck, BasicNack, BasicReject, ChannelOpen, ConnectionOpen, ConnectionStartOk, ConnectionTuneOk, QueueDeclare,
+    BasicAck, BasicNack, BasicPublish, BasicReject, ChannelOpen, ConnectionOpen, ConnectionStartOk, ConnectionTuneOk,
+    QueueDeclare,
 };
 use crate::wire::amqp::{Encode, LongStr, Method, SessionConfig, encode};
 use std::future::Future;
@@ -61,6 +62,13 @@ impl Served {
         (Served { task, woken, clock }, peer)
     }
 
+    /// What it was woken for until now is done.
+    async fn forget_wakes(&mut self) {
+        self.settle();
+        self.woken.news.notify_one();
+        self.woken.news.notified().await;
+    }
+
     /// Polls until nobody wakes the task any more. A task that wakes itself for ever fails here.
     fn settle(&mut self) {
         let waker = Waker::from(self.woken.clone());
@@ -79,14 +87,19 @@ fn frame(channel: u16, method: &impl Encode) -> Vec<u8> {
     out
 }
 
-/// Logs in and opens channel 1.
+/// Logs in without a heartbeat and opens channel 1.
 async fn open(served: &mut Served, peer: &mut DuplexStream) {
+    open_with(served, peer, 0).await;
+}
+
+/// Logs in with a heartbeat of so many seconds and opens channel 1.
+async fn open_with(served: &mut Served, peer: &mut DuplexStream, heartbeat: u16) {
     let start_ok =
         ConnectionStartOk { mechanism: "PLAIN", response: LongStr(b"\0guest\0guest"), locale: "en_US", ..Default::default() };
     let said = [
         PROTOCOL_HEADER.to_vec(),
         frame(0, &start_ok),
-        frame(0, &ConnectionTuneOk { channel_max: 2_047, frame_max: 131_072, heartbeat: 0 }),
+        frame(0, &ConnectionTuneOk { channel_max: 2_047, frame_max: 131_072, heartbeat }),
         frame(0, &ConnectionOpen { virtual_host: "/", ..Default::default() }),
         frame(1, &ChannelOpen::default()),
     ];
@@ -96,9 +109,7 @@ async fn open(served: &mut Served, peer: &mut DuplexStream) {
     let count = peer.read(&mut heard).await.expect("an answer");
     let open_ok = [1, 0, 1, 0, 0, 0, 8, 0, 20, 0, 11, 0, 0, 0, 0, 0xce];
     assert!(heard[..count].ends_with(&open_ok), "{:?}", &heard[..count]);
-    served.settle();
-    served.woken.news.notify_one();
-    served.woken.news.notified().await;
+    served.forget_wakes().await;
 }
 
 /// A timer that went off stays ready. Polled again, it once kept the task of every connection without a heartbeat running for ever.
@@ -110,6 +121,28 @@ async fn a_connection_without_heartbeat_sleeps_once_the_time_for_its_handshake_i
     // A timer that was left would go off now, if it did not while the handshake was still going on.
     _ = tokio::time::timeout(HANDSHAKE * 4, served.woken.news.notified()).await;
     served.settle();
+}
+
+/// Publishers without confirms are sent nothing but heartbeats. What they send once counted as something sent to them.
+#[tokio::test]
+async fn a_client_that_only_publishes_hears_heartbeats() {
+    const HALF: Duration = Duration::from_millis(500);
+    let (mut served, mut peer) = Served::new();
+    open_with(&mut served, &mut peer, 1).await;
+    let mut publish = Vec::new();
+    let method = BasicPublish { routing_key: "nowhere", ..BasicPublish::default() };
+    encode::content(&mut publish, 1, &method, encode::Content { properties: &[0, 0], body: b"x" }, 131_072);
+    // The first time something was sent: the answers to its login.
+    for _ in 0..2 {
+        served.clock.advance(HALF);
+        peer.write_all(&publish).await.expect("the pipe has room");
+        served.forget_wakes().await;
+        tokio::time::timeout(Duration::from_secs(20), served.woken.news.notified()).await.expect("its timer");
+        served.settle();
+    }
+    let mut heard = [0; 64];
+    let count = tokio::time::timeout(Duration::from_secs(20), peer.read(&mut heard)).await.expect("something").expect("bytes");
+    assert_eq!(heard[..count], [8, 0, 0, 0, 0, 0, 0, 0xce]);
 }
 
 /// Channel and text of each method that was answered.

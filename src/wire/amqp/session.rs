@@ -301,9 +301,7 @@ impl Session {
 
 /// Time.
 impl Session {
-    /// Tells that something was written to the peer: a heartbeat is due only after silence.
-    // HOT
-    #[inline]
+    /// Tells that something was written to the peer lately: a heartbeat is due only after silence.
     pub fn sent(&mut self, now: Instant) {
         self.sent = now;
     }
