@@ -59,13 +59,13 @@ impl Vhost {
         let mut effects = Effects::new(self.shared.clock.now());
         let queue = Queue::new(QueueSpec { name, ..spec.clone() }, owner, effects.now);
         let policy = self.policies().of_queue(&queue.name, settings.kind);
-        let declared = queue::Declared { name: queue.name.clone(), settings: &settings, vhost: self.me.clone() };
+        let declared = queue::Declared { settings: &settings, vhost: self.me.clone() };
         queue.rule(&declared, policy, &mut effects);
-        self.shared.timeouts.note(queue.consumer_timeout());
         queue.be_seen_by(&self.taps);
         topology.queues.insert(queue.name.clone(), queue.clone());
         drop(topology);
         effects.run_quietly(&self.shared);
+        self.note_rules(&queue);
         self.shared.counts.queues_declared.add(1);
         self.shared.counts.queues_created.add(1);
         self.changed();

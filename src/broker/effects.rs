@@ -174,7 +174,7 @@ impl Effects {
     #[cold]
     fn post_rare(&mut self, rare: Rare, shared: &Shared) {
         rare.due.iter().for_each(|(queue, instead_of, at)| shared.deadlines.set(queue, *instead_of, *at));
-        rare.dead.iter().for_each(|dead| dead.publish(self));
+        rare.dead.into_iter().for_each(|dead| dead.publish(self));
     }
 
     /// Does it all, writing to few and barely filled connections from the calling task.

@@ -118,11 +118,24 @@ impl Vhost {
             // It was accepted when the queue was declared.
             let Ok(settings) = QueueSettings::parse(&queue.name, &queue.spec.arguments, self.name()) else { continue };
             let policy = policies.of_queue(&queue.name, settings.kind);
-            let declared = queue::Declared { name: queue.name.clone(), settings: &settings, vhost: self.me.clone() };
-            queue.set_policy(&declared, policy, &mut effects);
-            self.shared.timeouts.note(queue.consumer_timeout());
+            let declared = queue::Declared { settings: &settings, vhost: self.me.clone() };
+            if queue.set_policy(&declared, policy, &mut effects) {
+                self.note_rules(&queue);
+            }
         }
         effects.run_quietly(&self.shared);
+    }
+
+    /// A queue has new rules.
+    pub(super) fn note_rules(&self, queue: &Queue) {
+        self.shared.timeouts.note(queue.consumer_timeout());
+        if queue.may_lose_letters() {
+            tracing::warn!(
+                queue = &*queue.name,
+                space = &**self.name(),
+                "dead-letter-strategy at-least-once needs overflow reject-publish; without it letters are delivered at most once"
+            );
+        }
     }
 
     /// Whether one more queue is within the space's limit.

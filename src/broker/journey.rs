@@ -102,6 +102,11 @@ pub enum StepKind {
         queue: Arc<str>,
         reason: &'static str,
     },
+    /// It should have gone on through the queue's dead-letter exchange, and waits in the queue until somebody takes it there.
+    Kept {
+        queue: Arc<str>,
+        reason: &'static str,
+    },
     /// It went on through the queue's dead-letter exchange, as a new message that at least one queue took.
     DeadLettered {
         queue: Arc<str>,
@@ -126,6 +131,7 @@ impl StepKind {
             StepKind::Requeued { .. } => "requeued",
             StepKind::Expired { .. } => "expired",
             StepKind::Dropped { .. } => "dropped",
+            StepKind::Kept { .. } => "kept",
             StepKind::DeadLettered { .. } => "dead-lettered",
             StepKind::Returned => "returned",
             StepKind::Unroutable => "unroutable",
@@ -141,6 +147,7 @@ impl StepKind {
             | StepKind::Requeued { queue }
             | StepKind::Expired { queue }
             | StepKind::Dropped { queue, .. }
+            | StepKind::Kept { queue, .. }
             | StepKind::DeadLettered { queue, .. } => Some(queue),
             StepKind::Published { .. } | StepKind::Routed { .. } | StepKind::Returned | StepKind::Unroutable => None,
         }

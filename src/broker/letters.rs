@@ -3,14 +3,19 @@
 //! A queue only notes what died ([`Dead`], among its [`Effects`](super::effects::Effects)); the publishing is done after every lock
 //! is released, in the order of the deaths, by whoever caused them. A letter that would go back to a queue where it died before
 //! without anybody having rejected it since is dropped, as RabbitMQ does: else it would go round for ever.
+//!
+//! A letter that somebody refused is lost, unless its queue promises to deliver its letters at least once: that takes it back and
+//! tries again (`queue/kept.rs`).
 
 use super::effects::Effects;
 use super::journey::StepKind;
+use super::queue::Queue;
 use super::record::Record;
 use super::republish::{Placed, Republished};
 use super::tap::Ended;
 use super::trace::Beside;
 use super::vhost::Vhost;
+use crate::kernel::Instant;
 use crate::model::table::{Field, Table};
 use crate::wire::amqp::{Properties, PropertyList, RawTable, table};
 use bytes::Bytes;
@@ -45,13 +50,17 @@ pub(super) struct Letters {
     pub exchange: Arc<str>,
     /// `None` keeps the message's own.
     pub key: Option<Arc<str>>,
+    /// The queue, if it keeps what is refused.
+    pub keeper: Option<Weak<Queue>>,
 }
 
 /// A message that its queue has given up and nobody has published again yet.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Dead {
     pub letters: Arc<Letters>,
     pub reason: Reason,
+    /// When it died.
+    pub at: Instant,
     pub record: Bytes,
     pub key_len: u16,
     /// Its body, if that travels by reference.
@@ -62,12 +71,30 @@ pub(super) struct Dead {
 }
 
 impl Dead {
-    /// Publishes it again. To be called without any lock.
-    pub fn publish(&self, effects: &mut Effects) {
-        let Some(vhost) = self.letters.vhost.upgrade() else { return };
+    /// Publishes it for the first time; its queue takes it back if it is refused and the queue keeps such. To be called without any
+    /// lock.
+    pub fn publish(self, effects: &mut Effects) {
+        let placed = self.send(&[], effects);
+        let why = self.refusal(&placed, &[]);
+        let (ended, letters) = (self.ended, self.letters.clone());
+        let keeper = letters.keeper.as_ref().filter(|_| why.is_some()).and_then(Weak::upgrade);
+        let is_kept = keeper.is_some_and(|queue| queue.keep(self, placed.took.to_vec(), effects));
+        let Some(ended) = ended else { return };
+        let queue = letters.queue.clone();
+        let fate = match why {
+            Some(reason) if is_kept => StepKind::Kept { queue, reason },
+            Some(reason) if placed.took.is_empty() && !placed.delayed => StepKind::Dropped { queue, reason },
+            _ => StepKind::DeadLettered { queue, exchange: letters.exchange.clone() },
+        };
+        effects.see_letter(ended, fate);
+    }
+
+    /// Publishes it, but not to those queues that have it `already`. To be called without any lock.
+    pub fn send(&self, already: &[Arc<str>], effects: &mut Effects) -> Placed {
+        let Some(vhost) = self.letters.vhost.upgrade() else { return Placed::default() };
         let record = Record::new(&self.record, self.key_len);
         let old = Properties::trusted(record.properties());
-        let at_s = (vhost.shared.epoch_ns + effects.now.as_nanos()) / 1_000_000_000;
+        let at_s = (vhost.shared.epoch_ns + self.at.as_nanos()) / 1_000_000_000;
         let headers = self.headers(record, old, at_s);
         let deaths: Vec<Death<'_>> = deaths(&headers).collect();
         let encoded = table::encoded(&headers);
@@ -80,25 +107,31 @@ impl Dead {
             large: self.body.as_ref(),
             trace: self.trace,
         };
-        let may_go_to = |queue: &str| self.reason == Reason::Rejected || !is_cycle(queue, &deaths);
-        let placed = vhost.republish(message, may_go_to, effects);
-        if let Some(ended) = self.ended {
-            effects.see_letter(ended, self.fate(&placed));
+        let may_go_to = |queue: &str| {
+            let goes_round = self.reason != Reason::Rejected && is_cycle(queue, &deaths);
+            !goes_round && !already.iter().any(|name| **name == *queue)
+        };
+        vhost.republish(message, may_go_to, effects)
+    }
+
+    /// Why it has not reached everybody it should have, in words.
+    pub fn refusal(&self, placed: &Placed, already: &[Arc<str>]) -> Option<&'static str> {
+        match placed {
+            Placed { found: 0, .. } => Some("no queue for its letter"),
+            Placed { offered: 0, .. } if already.is_empty() => Some("its letter would go round for ever"),
+            _ if placed.is_whole() => None,
+            _ => Some("its letter was refused by full queues"),
         }
     }
 
-    /// What became of it, for who looks at messages.
-    fn fate(&self, placed: &Placed) -> StepKind {
-        let queue = self.letters.queue.clone();
-        let reason = match placed {
-            _ if placed.kept > 0 || placed.delayed => {
-                return StepKind::DeadLettered { queue, exchange: self.letters.exchange.clone() };
-            }
-            Placed { found: 0, .. } => "no queue for its letter",
-            Placed { offered: 0, .. } => "its letter would go round for ever",
-            _ => "its letter was refused by full queues",
-        };
-        StepKind::Dropped { queue, reason }
+    /// Bytes it occupies while it is kept.
+    pub fn weight(&self) -> u64 {
+        (self.record.len() + self.body.as_ref().map_or(0, Bytes::len)) as u64
+    }
+
+    pub fn body_len(&self) -> u64 {
+        let inline = || Record::new(&self.record, self.key_len).inline_body().len();
+        self.body.as_ref().map_or_else(inline, Bytes::len) as u64
     }
 
     /// Its headers with this death told in `x-death`, newest first.

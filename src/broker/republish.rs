@@ -3,6 +3,7 @@
 use super::client::chosen;
 use super::effects::Effects;
 use super::message::{Extra, Meta, Run};
+use super::queue::Queue;
 use super::record::{self, INLINE_BODY_MAX};
 use super::route::Queues;
 use super::routing::{Asked, Route};
@@ -10,20 +11,29 @@ use super::trace::Beside;
 use super::vhost::Vhost;
 use crate::wire::amqp::Properties;
 use bytes::{Bytes, BytesMut};
+use smallvec::SmallVec;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// Where a message of the broker's went.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Placed {
-    /// Queues that its route named.
+    /// Queues that its route named; exchanges on its way that delay it are one more.
     pub found: usize,
     /// Those of them it was offered to.
     pub offered: usize,
-    /// Those that took it.
-    pub kept: usize,
+    /// Queues that took it, or refused it and made it a dead letter of their own.
+    pub took: SmallVec<[Arc<str>; 2]>,
     /// Exchanges on its way keep it for a while.
     pub delayed: bool,
+}
+
+impl Placed {
+    /// Nobody it was offered to refused it.
+    pub fn is_whole(&self) -> bool {
+        self.took.len() + usize::from(self.delayed) == self.offered
+    }
 }
 
 /// A message for an exchange, from nobody's connection.
@@ -48,8 +58,10 @@ impl Vhost {
         let asked = Asked { exchange, key, cc: &cc, properties };
         let Some(route) = self.route_unasked(&asked) else { return Placed::default() };
         route.stats.published.fetch_add(1, Ordering::Relaxed);
-        let delayed = !route.delays.is_empty() && self.republish_late(&route, &asked, &message, effects);
-        Placed { delayed, ..self.put(&route, &message, may_go_to, effects) }
+        let late = usize::from(!route.delays.is_empty());
+        let delayed = late > 0 && self.republish_late(&route, &asked, &message, effects);
+        let placed = self.put(&route, &message, may_go_to, effects);
+        Placed { found: placed.found + late, offered: placed.offered + late, delayed, ..placed }
     }
 
     /// Through exchanges that delay it. False if too many messages wait there.
@@ -57,7 +69,7 @@ impl Vhost {
     fn republish_late(&self, route: &Route, asked: &Asked<'_>, message: &Republished<'_>, effects: &mut Effects) -> bool {
         let Some(vhost) = self.me.upgrade() else { return false };
         if let Err(refused) = vhost.may_delay(route) {
-            tracing::warn!(%refused, "a message of the broker itself is lost");
+            tracing::warn!(%refused, "a message of the broker itself is not delayed");
             return false;
         }
         let body = message.large.cloned().unwrap_or_else(|| Bytes::copy_from_slice(message.body));
@@ -99,10 +111,13 @@ impl Vhost {
         if self.taps.is_on() {
             self.tap_own(&run, &queues);
         }
-        let kept = queues.iter().filter(|queue| queue.offer(&run, effects).is_some()).count();
-        // A full queue may refuse it. Nobody waits to be told; the queue has counted it.
-        effects.take_refused();
+        let mut takes = |queue: &&Arc<Queue>| {
+            let is_kept = queue.offer(&run, effects).is_some();
+            // A full queue may refuse it, and has counted that.
+            is_kept | effects.take_refused().iter().any(|refused| refused.buried)
+        };
+        let took = queues.iter().filter(|queue| takes(queue)).map(|queue| queue.name.clone()).collect();
         route.stats.routed.fetch_add(queues.len() as u64, Ordering::Relaxed);
-        Placed { kept, ..placed }
+        Placed { took, ..placed }
     }
 }

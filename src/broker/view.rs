@@ -38,8 +38,11 @@ pub struct QueueView {
     pub not_on_disk: bool,
     pub ready: u64,
     pub unacked: u64,
+    /// Dead letters that were refused and will be sent again.
+    pub kept: u64,
     pub ready_bytes: u64,
     pub unacked_bytes: u64,
+    pub kept_bytes: u64,
     pub consumers: u64,
     pub counts: QueueCounts,
     pub fates: QueueFates,
@@ -51,11 +54,22 @@ pub struct QueueView {
     pub oldest_ready: Option<Duration>,
 }
 
+impl QueueView {
+    pub fn messages(&self) -> u64 {
+        self.ready + self.unacked + self.kept
+    }
+
+    pub fn message_bytes(&self) -> u64 {
+        self.ready_bytes + self.unacked_bytes + self.kept_bytes
+    }
+}
+
 /// What of a queue moves, without what it is.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct QueueLoad {
     pub ready: u64,
     pub unacked: u64,
+    pub kept: u64,
     pub counts: QueueCounts,
 }
 

@@ -8,7 +8,7 @@ use crate::kernel::Clock;
 use crate::kernel::pattern::{Pattern, RUNAWAYS_MAX, Repeated, Runaways, STEPS_MAX};
 use crate::model::emit;
 use crate::model::happening::{Happening, What};
-use crate::model::policy::{ExchangePolicy, Overflow, Policies, QueueKind, QueuePolicy};
+use crate::model::policy::{DeadLetterStrategy, ExchangePolicy, Overflow, Policies, QueueKind, QueuePolicy};
 use crate::model::policy_spec::{ApplyTo, Policy};
 use serde_json::{Map, Value};
 use std::cmp::Reverse;
@@ -128,6 +128,7 @@ impl Policies for PolicySet {
             overflow: text("overflow").and_then(Overflow::parse),
             dead_letter_exchange: text("dead-letter-exchange").map(Arc::from),
             dead_letter_routing_key: text("dead-letter-routing-key").map(Arc::from),
+            dead_letter_strategy: text("dead-letter-strategy").and_then(DeadLetterStrategy::parse),
         }
     }
 

@@ -53,6 +53,33 @@ impl Overflow {
     }
 }
 
+/// What becomes of a quorum queue's dead letter that is refused.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DeadLetterStrategy {
+    /// It is lost.
+    #[default]
+    AtMostOnce,
+    /// The queue keeps it and tries again, if the queue itself refuses what is too much ([`Overflow::RejectPublish`]).
+    AtLeastOnce,
+}
+
+impl DeadLetterStrategy {
+    pub fn parse(text: &str) -> Option<Self> {
+        Some(match text {
+            "at-most-once" => DeadLetterStrategy::AtMostOnce,
+            "at-least-once" => DeadLetterStrategy::AtLeastOnce,
+            _ => return None,
+        })
+    }
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            DeadLetterStrategy::AtMostOnce => "at-most-once",
+            DeadLetterStrategy::AtLeastOnce => "at-least-once",
+        }
+    }
+}
+
 /// What one policy, or a user's and an operator's together, says of a queue. `None` says nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QueuePolicy {
@@ -69,6 +96,7 @@ pub struct QueuePolicy {
     pub overflow: Option<Overflow>,
     pub dead_letter_exchange: Option<Arc<str>>,
     pub dead_letter_routing_key: Option<Arc<str>>,
+    pub dead_letter_strategy: Option<DeadLetterStrategy>,
 }
 
 impl QueuePolicy {
@@ -86,6 +114,7 @@ impl QueuePolicy {
             overflow: operator.overflow.or(self.overflow),
             dead_letter_exchange: operator.dead_letter_exchange.or(self.dead_letter_exchange),
             dead_letter_routing_key: operator.dead_letter_routing_key.or(self.dead_letter_routing_key),
+            dead_letter_strategy: operator.dead_letter_strategy.or(self.dead_letter_strategy),
         }
     }
 }

@@ -5,7 +5,7 @@ use super::body::Fields;
 use super::context::ManagementContext;
 use super::guard::Caller;
 use super::list::Query;
-use super::samples::{CHURN, NODE_NAMES, Sampled};
+use super::samples::{CHURN, NODE_NAMES, Sampled, lengths_of};
 use super::stats::{Shaper, Window, Windows};
 use crate::broker::Flow;
 use crate::model::config::PortName;
@@ -37,7 +37,7 @@ pub async fn overview(State(context): State<ManagementContext>, caller: Caller, 
     let shaper = Shaper::new(&context.samples, Windows::of(&query)?);
     let mut fields = about(&context);
     let flows = context.broker.flows();
-    let (mut flow, mut ready, mut unacked) = (Flow::default(), 0, 0);
+    let (mut flow, mut lengths) = (Flow::default(), [0; 3]);
     let (mut queues, mut exchanges) = (0, 0);
     let mut all = true;
     for vhost in context.broker.vhosts() {
@@ -48,8 +48,7 @@ pub async fn overview(State(context): State<ManagementContext>, caller: Caller, 
         flow.add(&flows.get(vhost.name()).copied().unwrap_or_default());
         let loads = vhost.queue_loads();
         queues += loads.len();
-        ready += loads.iter().map(|(_, load)| load.ready).sum::<u64>();
-        unacked += loads.iter().map(|(_, load)| load.unacked).sum::<u64>();
+        lengths.iter_mut().zip(lengths_of(&loads)).for_each(|(sum, value)| *sum += value);
         // The default exchange is one too.
         exchanges += vhost.exchange_loads().len();
     }
@@ -64,7 +63,7 @@ pub async fn overview(State(context): State<ManagementContext>, caller: Caller, 
     }
     fields.insert("message_stats".into(), Value::Object(stats));
     let mut totals = Map::new();
-    shaper.lengths(history, ready, unacked, &mut totals);
+    shaper.lengths(history, lengths, &mut totals);
     fields.insert("queue_totals".into(), Value::Object(totals));
     fields.insert("churn_rates".into(), churn(&context, &sampled, &shaper, shaper.windows.msg_rates));
     drop(sampled);

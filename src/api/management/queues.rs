@@ -8,7 +8,7 @@ use super::context::ManagementContext;
 use super::exchanges::enter_to_write;
 use super::guard::Caller;
 use super::list::{Columns, Listing, Query, Row};
-use super::samples::{Sampled, flow_of_queue};
+use super::samples::{Sampled, flow_of_queue, length};
 use super::stats::{Shaper, Windows};
 use crate::api::view::json::table;
 use crate::broker::view::{QueueLoad, QueueView};
@@ -116,7 +116,7 @@ impl Making<'_> {
         if self.no_stats && !self.totals {
             return;
         }
-        row.put("messages", queue.ready + queue.unacked);
+        row.put("messages", queue.messages());
         row.put("messages_ready", queue.ready);
         row.put("messages_unacknowledged", queue.unacked);
         if self.no_stats {
@@ -130,16 +130,16 @@ impl Making<'_> {
         let key = (queue.space.clone(), queue.name.clone());
         let history = self.sampled.queues.history(&key);
         let mut lengths = Map::new();
-        self.shaper.lengths(history, queue.ready, queue.unacked, &mut lengths);
+        let load = QueueLoad { ready: queue.ready, unacked: queue.unacked, kept: queue.kept, counts: queue.counts };
+        self.shaper.lengths(history, length(&load), &mut lengths);
         lengths.into_iter().for_each(|(name, value)| row.put(&name, value));
-        let load = QueueLoad { ready: queue.ready, unacked: queue.unacked, counts: queue.counts };
         let flow = flow_of_queue(&load);
         if row.wants("message_stats") && flow != Default::default() {
             row.put("message_stats", self.shaper.flow(history, &flow, &NOT_QUEUES));
         }
         row.put("consumers", queue.consumers);
         // Everything is in memory: nothing is paged out, nothing is on disk.
-        let bytes = queue.ready_bytes + queue.unacked_bytes;
+        let bytes = queue.message_bytes();
         let numbers = [
             ("memory", bytes),
             ("message_bytes", bytes),
@@ -148,7 +148,7 @@ impl Making<'_> {
             ("message_bytes_ram", bytes),
             ("message_bytes_persistent", 0),
             ("message_bytes_paged_out", 0),
-            ("messages_ram", queue.ready + queue.unacked),
+            ("messages_ram", queue.messages()),
             ("messages_ready_ram", queue.ready),
             ("messages_unacknowledged_ram", queue.unacked),
             ("messages_persistent", 0),
@@ -163,6 +163,8 @@ impl Making<'_> {
         row.put("recoverable_slaves", Value::Null);
         row.put("storage_version", 2);
         if queue.kind.as_str() != "classic" {
+            row.put("messages_dlx", queue.kept);
+            row.put("message_bytes_dlx", queue.kept_bytes);
             row.put("leader", self.context.node());
             row.put("members", json!([self.context.node()]));
             row.put("online", json!([self.context.node()]));

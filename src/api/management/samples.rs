@@ -233,9 +233,9 @@ impl Sampled {
         let flows = broker.flows();
         let (mut whole, mut whole_lengths) = (Flow::default(), [0; 3]);
         for vhost in broker.vhosts() {
-            let mut lengths = [0; 3];
-            for (name, load) in vhost.queue_loads() {
-                lengths.iter_mut().zip(length(&load)).for_each(|(sum, value)| *sum += value);
+            let loads = vhost.queue_loads();
+            let lengths = lengths_of(&loads);
+            for (name, load) in loads {
                 self.queues.see((vhost.name().clone(), name), of_queue(&load), &mut self.beat);
             }
             for (name, published, routed) in vhost.exchange_loads() {
@@ -253,8 +253,13 @@ impl Sampled {
     }
 }
 
-fn length(load: &QueueLoad) -> [u64; 3] {
-    [load.ready + load.unacked, load.ready, load.unacked]
+/// All messages, ready ones and unacked ones.
+pub fn lengths_of(loads: &[(Arc<str>, QueueLoad)]) -> [u64; 3] {
+    loads.iter().map(|(_, load)| length(load)).fold([0; 3], |sum, next| std::array::from_fn(|at| sum[at] + next[at]))
+}
+
+pub fn length(load: &QueueLoad) -> [u64; 3] {
+    [load.ready + load.unacked + load.kept, load.ready, load.unacked]
 }
 
 /// What a queue's own counters say, as a flow.

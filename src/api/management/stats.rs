@@ -92,13 +92,9 @@ impl<'s> Shaper<'s> {
     }
 
     /// `messages`, `messages_ready` and `messages_unacknowledged` with their details.
-    pub fn lengths<const N: usize>(&self, history: Option<&History<N>>, ready: u64, unacked: u64, into: &mut Map<String, Value>) {
-        let lengths = [
-            ("messages", MESSAGES, ready + unacked),
-            ("messages_ready", READY, ready),
-            ("messages_unacknowledged", UNACKED, unacked),
-        ];
-        for (name, index, value) in lengths {
+    pub fn lengths<const N: usize>(&self, history: Option<&History<N>>, lengths: [u64; 3], into: &mut Map<String, Value>) {
+        let names = [("messages", MESSAGES), ("messages_ready", READY), ("messages_unacknowledged", UNACKED)];
+        for ((name, index), value) in names.into_iter().zip(lengths) {
             into.insert(name.to_owned(), value.into());
             into.insert(format!("{name}_details"), self.details(history, index, value, self.windows.lengths));
         }

@@ -5,7 +5,7 @@ use super::body::Fields;
 use super::context::ManagementContext;
 use super::guard::Caller;
 use super::list::{Columns, Listing, Query, Row};
-use super::samples::{IN, OUT, Sampled};
+use super::samples::{IN, OUT, Sampled, lengths_of};
 use super::stats::{Shaper, Windows};
 use crate::broker::Flow;
 use crate::control::Put;
@@ -56,10 +56,8 @@ impl<'a> Making<'a> {
         row.put_with("cluster_state", || json!({ self.context.node(): "running" }));
         if row.wants("messages") || row.wants("messages_ready") || row.wants("messages_unacknowledged") {
             let loads = self.context.vhost(&name).map(|vhost| vhost.queue_loads()).unwrap_or_default();
-            let ready = loads.iter().map(|(_, load)| load.ready).sum();
-            let unacked = loads.iter().map(|(_, load)| load.unacked).sum();
             let mut lengths = Map::new();
-            self.shaper.lengths(self.sampled.spaces.history(&name), ready, unacked, &mut lengths);
+            self.shaper.lengths(self.sampled.spaces.history(&name), lengths_of(&loads), &mut lengths);
             lengths.into_iter().for_each(|(name, value)| row.put(&name, value));
         }
         let flow = self.flows.get(&name).copied().unwrap_or_default();

@@ -47,6 +47,7 @@ pub async fn queue(
         operator_policy: found.policy.operator_policy.clone(),
         policy_sets: view::policy_sets(&found.policy),
         fates: view::fates(&found),
+        kept: found.kept,
         active_consumer: found.active_consumer.clone(),
         queue: view::queue(found, &context.sources.board.rates()),
         bindings,

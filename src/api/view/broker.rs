@@ -51,6 +51,8 @@ pub struct QueueDetail {
     /// What the two say of it, by the names policies use.
     pub policy_sets: Map<String, Value>,
     pub fates: Fates,
+    /// Dead letters that were refused: they are sent again until somebody takes them.
+    pub kept: u64,
     /// The consumer that gets everything, where the queue has a single active one.
     pub active_consumer: Option<Arc<str>>,
 }
@@ -212,6 +214,7 @@ pub fn policy_sets(policy: &QueuePolicy) -> Map<String, Value> {
         ("overflow", policy.overflow.map(|overflow| overflow.as_str())),
         ("dead-letter-exchange", policy.dead_letter_exchange.as_deref()),
         ("dead-letter-routing-key", policy.dead_letter_routing_key.as_deref()),
+        ("dead-letter-strategy", policy.dead_letter_strategy.map(|strategy| strategy.as_str())),
     ];
     let numbers = numbers.into_iter().filter_map(|(name, number)| Some((name.to_owned(), Value::from(number?))));
     numbers.chain(texts.into_iter().filter_map(|(name, text)| Some((name.to_owned(), Value::from(text?))))).collect()

@@ -36,8 +36,8 @@ pub struct FollowedMessage {
 pub struct JourneyStep {
     /// To the batch.
     pub at_us: u64,
-    /// `published`, `routed`, `queued`, `delivered`, `acked`, `rejected`, `requeued`, `expired`, `dropped`, `dead-lettered`,
-    /// `returned` or `unroutable`.
+    /// `published`, `routed`, `queued`, `delivered`, `acked`, `rejected`, `requeued`, `expired`, `dropped`, `kept`,
+    /// `dead-lettered`, `returned` or `unroutable`.
     pub what: &'static str,
     pub queue: Option<Arc<str>>,
     pub connection: Option<Arc<str>>,
@@ -84,7 +84,7 @@ fn step(step: Step) -> JourneyStep {
         StepKind::Delivered { connection, channel, redelivered, no_ack, .. } => {
             JourneyStep { connection: Some(connection), channel: Some(channel), redelivered, no_ack, ..blank }
         }
-        StepKind::Dropped { reason, .. } => JourneyStep { reason: Some(reason), ..blank },
+        StepKind::Dropped { reason, .. } | StepKind::Kept { reason, .. } => JourneyStep { reason: Some(reason), ..blank },
         StepKind::DeadLettered { exchange, .. } => JourneyStep { exchange: Some(exchange), ..blank },
         StepKind::Queued { .. }
         | StepKind::Acked { .. }

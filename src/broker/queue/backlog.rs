@@ -322,7 +322,8 @@ impl Backlog {
             rules.count(reason);
             if let Some(letters) = rules.letters.clone() {
                 let (record, key_len) = (self.segments.share(&entry), entry.key_len);
-                effects.bury(Dead { letters, reason, record, key_len, body: extra.body, trace: extra.trace, ended });
+                let (at, body, trace) = (effects.now, extra.body, extra.trace);
+                effects.bury(Dead { letters, reason, at, record, key_len, body, trace, ended });
             }
         }
         self.segments.release(entry.segment, 1);
@@ -446,8 +447,8 @@ impl Backlog {
     pub fn refuses(&self, count: u64, bodies: u64) -> bool {
         let Some(rules) = self.rules.as_ref().filter(|rules| rules.settings.refuses()) else { return false };
         let settings = &rules.settings;
-        settings.max_length.is_some_and(|max| self.ready_count + count > max)
-            || settings.max_length_bytes.is_some_and(|max| rules.body_bytes + bodies > max)
+        settings.max_length.is_some_and(|max| self.ready_count + rules.kept.count() + count > max)
+            || settings.max_length_bytes.is_some_and(|max| rules.body_bytes + rules.kept.body_bytes + bodies > max)
     }
 
     /// Takes a run of one in that will not stay: refused, but a dead letter.

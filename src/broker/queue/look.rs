@@ -13,7 +13,8 @@ impl Queue {
     pub fn load(&self) -> QueueLoad {
         let state = self.state();
         let backlog = &state.backlog;
-        QueueLoad { ready: backlog.ready_count, unacked: backlog.unacked_count, counts: backlog.counts }
+        let (ready, unacked, kept) = (backlog.ready_count, backlog.unacked_count, backlog.kept_count());
+        QueueLoad { ready, unacked, kept, counts: backlog.counts }
     }
 
     /// Nothing ever came and nobody waits: there is nothing to measure.
@@ -50,8 +51,10 @@ impl Queue {
                 not_on_disk: self.spec.durable,
                 ready: backlog.ready_count,
                 unacked: backlog.unacked_count,
+                kept: backlog.kept_count(),
                 ready_bytes: backlog.ready_bytes,
                 unacked_bytes: backlog.unacked_bytes,
+                kept_bytes: backlog.kept_bytes(),
                 consumers: state.consumers.len() as u64,
                 counts: backlog.counts,
                 fates: rules.map(|rules| rules.fates).unwrap_or_default(),

@@ -6,6 +6,7 @@ mod backlog;
 mod blocks;
 mod consumer;
 mod entry;
+mod kept;
 mod look;
 mod pick;
 mod ruled;
@@ -299,14 +300,14 @@ impl Queue {
         if if_unused && !state.consumers.is_empty() {
             return Err(InUse::Consumed);
         }
-        if if_empty && state.backlog.ready_count > 0 {
+        if if_empty && state.backlog.ready_count + state.backlog.kept_count() > 0 {
             return Err(InUse::NotEmpty);
         }
         if std::mem::replace(&mut state.deleted, true) {
             return Ok((0, Vec::new()));
         }
         let (count, bytes) = state.backlog.purge(DELETED, effects);
-        effects.memory -= bytes as i64;
+        effects.memory -= (bytes + state.backlog.drop_kept()) as i64;
         self.consumer_count.store(0, Ordering::Relaxed);
         effects.consumers -= state.consumers.len() as i64;
         Ok((count, std::mem::take(&mut state.consumers)))

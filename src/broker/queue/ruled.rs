@@ -20,23 +20,27 @@ impl Queue {
     /// Lays down what the queue was declared as. Once, before anybody knows of it.
     pub fn rule(self: &Arc<Self>, declared: &Declared<'_>, policy: QueuePolicy, effects: &mut Effects) {
         let mut state = self.state();
-        state.backlog.rules = Rules::of(declared, policy, effects.now);
+        state.backlog.rules = Rules::of(self, declared, policy, effects.now);
         self.heed(&mut state, effects);
     }
 
-    /// Other policies hold from now on, for what is in the queue too.
-    pub fn set_policy(self: &Arc<Self>, declared: &Declared<'_>, policy: QueuePolicy, effects: &mut Effects) {
+    /// Other policies hold from now on, for what is in the queue too. False if they say of it what they said before.
+    pub fn set_policy(self: &Arc<Self>, declared: &Declared<'_>, policy: QueuePolicy, effects: &mut Effects) -> bool {
         let mut state = self.state();
         if state.deleted {
-            return;
+            return false;
         }
         match &mut state.backlog.rules {
-            Some(rules) if rules.policy == policy => return,
-            Some(rules) => rules.set_policy(policy),
-            none => *none = Rules::of(declared, policy, effects.now),
+            Some(rules) if rules.policy == policy => return false,
+            Some(rules) => {
+                rules.set_policy(policy);
+                rules.kept.hurry(effects.now);
+            }
+            none => *none = Rules::of(self, declared, policy, effects.now),
         }
         self.heed(&mut state, effects);
         self.turn(&mut state, effects);
+        true
     }
 
     fn heed(self: &Arc<Self>, state: &mut State, effects: &mut Effects) {
@@ -136,15 +140,13 @@ impl Queue {
         first
     }
 
-    /// Gives up what has expired and asks to be looked at again when the next message does, or the queue itself.
+    /// Gives up what has expired and asks to be looked at again when the next message does, or the queue itself, or when it is time to
+    /// send letters again.
     #[cold]
     pub(super) fn look_ahead(self: &Arc<Self>, state: &mut State, effects: &mut Effects) {
         let message = state.backlog.expire(effects);
-        let own = self.expiry(state);
-        let due = match (message, own) {
-            (Some(message), Some(own)) => Some(message.min(own)),
-            (message, own) => message.or(own),
-        };
+        let kept = state.backlog.rules.as_ref().and_then(|rules| rules.kept.due);
+        let due = [message, self.expiry(state), kept].into_iter().flatten().min();
         if let Some(at) = due
             && state.due.is_none_or(|before| at < before)
         {
@@ -164,6 +166,13 @@ impl Queue {
         self.state().backlog.rules.as_ref()?.settings.consumer_timeout
     }
 
+    /// It was asked to keep letters that are refused, and cannot.
+    pub fn may_lose_letters(&self) -> bool {
+        let state = self.state();
+        let settings = state.backlog.rules.as_ref().map(|rules| &rules.settings);
+        settings.is_some_and(|settings| settings.wants_to_keep_letters() && !settings.keeps_letters())
+    }
+
     pub fn is_quorum(&self) -> bool {
         self.state().backlog.is_quorum()
     }
@@ -177,6 +186,7 @@ impl Queue {
 impl Timed for Queue {
     fn on_time(self: Arc<Self>, now: Instant, shared: &Shared) {
         let mut effects = Effects::new(now);
+        self.try_kept(&mut effects);
         let unused = {
             let mut state = self.state();
             state.due = None;

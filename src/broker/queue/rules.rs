@@ -1,6 +1,8 @@
 //! What rules a queue beyond order: its settings as they hold now, and what must be remembered to keep to them. A plain queue has
 //! none of this.
 
+use super::Queue;
+use super::kept::Kept;
 use super::settings::QueueSettings;
 use crate::broker::letters::{Letters, Reason};
 use crate::broker::vhost::Vhost;
@@ -17,8 +19,11 @@ pub(super) struct Rules {
     /// What holds: both, merged.
     pub settings: QueueSettings,
     pub vhost: Weak<Vhost>,
-    queue: Arc<str>,
+    queue: Weak<Queue>,
+    name: Arc<str>,
     pub letters: Option<Arc<Letters>>,
+    /// Letters that were refused.
+    pub kept: Kept,
     /// Bodies of ready messages, in bytes; kept while there is a limit to them.
     pub body_bytes: u64,
     /// Where the next message returned to a quorum queue stands among those that were.
@@ -30,7 +35,7 @@ pub(super) struct Rules {
 
 impl Rules {
     /// `None` for a plain queue that no policy is meant for.
-    pub fn of(declared: &Declared<'_>, policy: QueuePolicy, now: Instant) -> Option<Box<Rules>> {
+    pub fn of(queue: &Arc<Queue>, declared: &Declared<'_>, policy: QueuePolicy, now: Instant) -> Option<Box<Rules>> {
         if declared.settings.is_plain() && policy == QueuePolicy::default() {
             return None;
         }
@@ -39,8 +44,10 @@ impl Rules {
             policy: QueuePolicy::default(),
             settings: QueueSettings::default(),
             vhost: declared.vhost.clone(),
-            queue: declared.name.clone(),
+            queue: Arc::downgrade(queue),
+            name: queue.name.clone(),
             letters: None,
+            kept: Kept::default(),
             body_bytes: 0,
             next_return: 0,
             used: now,
@@ -55,7 +62,8 @@ impl Rules {
         self.policy = policy;
         let letters = |exchange: Arc<str>| {
             let key = self.settings.dead_letter_routing_key.clone();
-            Arc::new(Letters { vhost: self.vhost.clone(), queue: self.queue.clone(), exchange, key })
+            let keeper = self.settings.keeps_letters().then(|| self.queue.clone());
+            Arc::new(Letters { vhost: self.vhost.clone(), queue: self.name.clone(), exchange, key, keeper })
         };
         self.letters = self.settings.dead_letter_exchange.clone().map(letters);
     }
@@ -89,7 +97,6 @@ impl Rules {
 
 /// What a queue was declared as.
 pub(in crate::broker) struct Declared<'a> {
-    pub name: Arc<str>,
     pub settings: &'a QueueSettings,
     pub vhost: Weak<Vhost>,
 }

@@ -2,13 +2,14 @@
 
 use crate::broker::refused::Refused;
 use crate::kernel::limit::LIFETIME_MS_MAX;
-use crate::model::policy::{Overflow, QueueKind, QueuePolicy, lowest};
+use crate::model::policy::{DeadLetterStrategy, Overflow, QueueKind, QueuePolicy, lowest};
 use crate::model::table::{Field, Table};
 use crate::model::topology::QUEUE_TYPE;
 use std::sync::Arc;
 use std::time::Duration;
 
 const DEAD_LETTER_EXCHANGE: &str = "x-dead-letter-exchange";
+const STRATEGY: &str = "x-dead-letter-strategy";
 
 /// Arguments with a meaning for classic queues; any other is refused if another type knows it, else ignored.
 const CLASSIC: &[&str] = &[
@@ -33,7 +34,7 @@ const QUORUM: &[&str] = &[
     "x-message-ttl",
     DEAD_LETTER_EXCHANGE,
     "x-dead-letter-routing-key",
-    "x-dead-letter-strategy",
+    STRATEGY,
     "x-max-length",
     "x-max-length-bytes",
     "x-max-in-memory-length",
@@ -60,6 +61,7 @@ pub(in crate::broker) struct QueueSettings {
     pub overflow: Option<Overflow>,
     pub dead_letter_exchange: Option<Arc<str>>,
     pub dead_letter_routing_key: Option<Arc<str>>,
+    pub dead_letter_strategy: Option<DeadLetterStrategy>,
     pub max_priority: Option<u8>,
     pub single_active_consumer: bool,
     /// Returns after which a quorum queue gives a message up.
@@ -89,6 +91,10 @@ impl QueueSettings {
             overflow: read.one_of("x-overflow", Overflow::parse, "invalid_overflow")?,
             dead_letter_exchange: read.dead_letter_exchange()?,
             dead_letter_routing_key: read.dead_letter_routing_key()?,
+            dead_letter_strategy: match kind {
+                QueueKind::Classic => None,
+                QueueKind::Quorum => read.one_of(STRATEGY, DeadLetterStrategy::parse, "invalid_dlx_strategy")?,
+            },
             max_priority: if kind == QueueKind::Classic { read.max_priority()? } else { None },
             single_active_consumer: read.flag("x-single-active-consumer")?,
             delivery_limit: if kind == QueueKind::Quorum { read.count("x-delivery-limit")? } else { None },
@@ -114,6 +120,10 @@ impl QueueSettings {
             overflow: self.overflow.or(policy.overflow),
             dead_letter_exchange: self.dead_letter_exchange.clone().or_else(|| policy.dead_letter_exchange.clone()),
             dead_letter_routing_key: self.dead_letter_routing_key.clone().or_else(|| policy.dead_letter_routing_key.clone()),
+            dead_letter_strategy: match self.kind {
+                QueueKind::Classic => None,
+                QueueKind::Quorum => self.dead_letter_strategy.or(policy.dead_letter_strategy),
+            },
             max_priority: self.max_priority,
             single_active_consumer: self.single_active_consumer,
             delivery_limit: match self.kind {
@@ -138,6 +148,16 @@ impl QueueSettings {
                 Overflow::RejectPublish => true,
                 Overflow::RejectPublishDlx => self.kind == QueueKind::Classic,
             }
+    }
+
+    /// Dead letters that are refused stay with the queue, for only one that refuses what is too much cannot lose its own by it.
+    pub fn keeps_letters(&self) -> bool {
+        self.wants_to_keep_letters() && self.overflow == Some(Overflow::RejectPublish)
+    }
+
+    /// As asked; see [`QueueSettings::keeps_letters`] for whether it can be.
+    pub fn wants_to_keep_letters(&self) -> bool {
+        self.dead_letter_exchange.is_some() && self.dead_letter_strategy == Some(DeadLetterStrategy::AtLeastOnce)
     }
 
     /// Arguments that a second declaration must repeat.
@@ -252,7 +272,6 @@ impl Argument<'_> {
         let among = |names: &'static [&'static str]| move |text: &str| names.contains(&text).then_some(());
         self.one_of("x-queue-leader-locator", among(&["client-local", "balanced"]), "invalid_queue_locator_arg")?;
         if kind == QueueKind::Quorum {
-            self.one_of("x-dead-letter-strategy", among(&["at-most-once", "at-least-once"]), "invalid_dlx_strategy")?;
             self.count("x-max-in-memory-length")?;
             self.count("x-max-in-memory-bytes")?;
             let name = "x-quorum-initial-group-size";

@@ -6,6 +6,7 @@ mod consumers;
 mod exchanges;
 mod flow;
 mod govern;
+mod kept;
 mod letters;
 mod limits;
 mod manage;

@@ -6,7 +6,8 @@
 //! Invariants: a copy is held by one consumer at most; what was acked, refused or expired is never delivered again; a dead letter
 //! comes from a queue that gave it up; each consumer gets new messages of one priority in their order; nobody holds more than its
 //! prefetch; nobody with room waits while something is ready; everything offered is ready, out, settled, dropped, expired, purged or
-//! a dead letter; every publish is confirmed or refused, once; when all is done no byte is booked.
+//! a dead letter; a letter that is promised at least once is kept or where it goes, and comes there once; every publish is confirmed
+//! or refused, once; when all is done no byte is booked.
 
 use super::world::{Peer, Said, World};
 use crate::broker::client::Verdict;
@@ -21,9 +22,13 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-const DEAD: usize = 10;
-const NAMES: [&str; 11] =
-    ["plain", "brief", "short", "bytes", "strict", "spill", "levels", "single", "quorum", "limited", "dead"];
+/// From here on, queues that take nothing but letters.
+const DEAD: usize = 11;
+const NAMES: [&str; 13] =
+    ["plain", "brief", "short", "bytes", "strict", "spill", "levels", "single", "quorum", "limited", "careful", "dead", "narrow"];
+/// Keeps its letters, all for `narrow`.
+const CAREFUL: usize = 10;
+const NARROW: usize = 12;
 const LEVELS: usize = 6;
 const SINGLE: usize = 7;
 const BRIEF_MS: u64 = 40;
@@ -40,6 +45,14 @@ fn arguments(queue: usize) -> Table {
         "levels" => letters().with("x-max-priority", Field::I32(4)).with("x-max-length", Field::I32(30)),
         "single" => Table::new().with("x-single-active-consumer", Field::Bool(true)),
         "quorum" => Table::new().with("x-queue-type", Field::text("quorum")),
+        "careful" => Table::new()
+            .with("x-queue-type", Field::text("quorum"))
+            .with("x-dead-letter-exchange", Field::text("urns"))
+            .with("x-dead-letter-strategy", Field::text("at-least-once"))
+            .with("x-overflow", Field::text("reject-publish"))
+            .with("x-max-length", Field::I32(20))
+            .with("x-delivery-limit", Field::I32(2)),
+        "narrow" => Table::new().with("x-max-length", Field::I32(2)).with("x-overflow", Field::text("reject-publish")),
         "limited" => letters().with("x-queue-type", Field::text("quorum")).with("x-delivery-limit", Field::I32(2)),
         other => panic!("{other} is no queue of this world"),
     }
@@ -121,11 +134,17 @@ impl Simulation {
         let first = &mut simulation.members[0].peer;
         first.exchange("all", ExchangeKind::Fanout);
         first.exchange("graves", ExchangeKind::Fanout);
+        first.exchange("urns", ExchangeKind::Fanout);
         for (at, name) in NAMES.into_iter().enumerate() {
             let spec =
                 QueueSpec { name: name.into(), durable: true, exclusive: false, auto_delete: false, arguments: arguments(at) };
             first.declare_as(spec).expect("declared");
-            first.bind(name, if at == DEAD { "graves" } else { "all" }, "").expect("bound");
+            let exchange = match at {
+                DEAD => "graves",
+                NARROW => "urns",
+                _ => "all",
+            };
+            first.bind(name, exchange, "").expect("bound");
         }
         simulation
     }
@@ -336,7 +355,7 @@ impl Simulation {
             Said::Refused { number, .. } => {
                 assert!(member.answered.insert(number), "{number} is answered twice");
                 let (_, to) = member.asked[&number];
-                let refusing = |queue: usize| matches!(NAMES[queue], "strict" | "spill");
+                let refusing = |queue: usize| matches!(NAMES[queue], "strict" | "spill" | "careful");
                 assert!(to.is_none_or(refusing), "{number} went to a queue that refuses nothing");
                 // To several queues: those that took it keep it.
             }
@@ -352,7 +371,7 @@ impl Simulation {
         let headers =
             Properties::check(&properties).expect("good").headers().map(|headers| headers.to_table()).unwrap_or_default();
         let copy = (queue, message, self.died_in(queue, &headers));
-        if let (DEAD, _, Some(from)) = copy
+        if let (DEAD.., _, Some(from)) = copy
             && !self.copies.contains_key(&copy)
         {
             self.buried((from, message, None), copy);
@@ -364,7 +383,7 @@ impl Simulation {
         let priority = followed.priority;
         let no_ack = self.members[who].consumers.get(&by).is_some_and(|(.., no_ack)| *no_ack);
         followed.place = if no_ack { Place::Gone } else { Place::Out };
-        if !redelivered && queue != DEAD {
+        if !redelivered && queue < DEAD {
             let reader = if by == "get" { format!("get of {queue}") } else { by.clone() };
             let before = self.last.insert((reader, priority), message);
             assert!(before.is_none_or(|before| before < message), "{message} comes behind {before:?} in {}", NAMES[queue]);
@@ -391,7 +410,7 @@ impl Simulation {
     /// The queue that a letter in `queue` died in.
     fn died_in(&self, queue: usize, headers: &Table) -> Option<usize> {
         let told = headers.get("x-first-death-queue").and_then(Field::as_str);
-        assert_eq!(told.is_some(), queue == DEAD, "{} holds letters", NAMES[queue]);
+        assert_eq!(told.is_some(), queue >= DEAD, "{} holds letters", NAMES[queue]);
         told.map(|told| NAMES.iter().position(|name| *name == told).expect("a known queue"))
     }
 
@@ -405,7 +424,7 @@ impl Simulation {
 
     fn check(&mut self) {
         let views: Vec<QueueView> = NAMES.iter().map(|name| self.world.view(name)).collect();
-        let mut letters = 0;
+        let mut letters = [0; NAMES.len()];
         for (at, view) in views.iter().enumerate() {
             let (counts, fates, name) = (&view.counts, &view.fates, NAMES[at]);
             let out = self.members.iter().flat_map(|member| member.out.values()).filter(|(of, ..)| *of == at).count() as u64;
@@ -413,18 +432,21 @@ impl Simulation {
             let ended = counts.acked + counts.rejected + counts.expired + counts.purged + fates.dropped + fates.over_limit;
             let total = view.ready + view.unacked + ended + self.auto_acked[at];
             assert_eq!(counts.published, total, "the books of {name}: {counts:?} {fates:?}");
-            letters += fates.dead_rejected + fates.dead_expired + fates.dead_maxlen + fates.dead_delivery_limit;
-            if at != DEAD {
+            letters[at] = fates.dead_rejected + fates.dead_expired + fates.dead_maxlen + fates.dead_delivery_limit;
+            assert!(at == CAREFUL || view.kept == 0, "{name} keeps {} letters", view.kept);
+            if at < DEAD {
                 assert_eq!(counts.published + fates.refused, self.sent[at], "offered to {name}");
             }
             let max = view.policy.max_length.or_else(|| Some(view.arguments.get("x-max-length")?.as_integer()? as u64));
             // What comes back to a queue that refuses stays, beyond its limit too.
-            let refuses = matches!(name, "strict" | "spill");
+            let refuses = matches!(name, "strict" | "spill" | "careful" | "narrow");
             assert!(!refuses || fates.dropped == 0, "{name} dropped {}", fates.dropped);
             assert!(refuses || max.is_none_or(|max| view.ready <= max), "{name} holds {} of {max:?}", view.ready);
             self.check_hunger(at, view);
         }
-        assert_eq!(views[DEAD].counts.published, letters, "letters");
+        let kept = views[CAREFUL].kept;
+        assert_eq!(views[NARROW].counts.published + kept, letters[CAREFUL], "{kept} letters are kept");
+        assert_eq!(views[DEAD].counts.published + letters[CAREFUL], letters.iter().sum::<u64>(), "letters");
         for member in &self.members {
             assert_eq!(member.answered.len() as u64, member.published, "every publish is answered");
         }
@@ -450,6 +472,13 @@ impl Simulation {
         for name in NAMES {
             last.client.purge_queue(1, name).expect("purged");
         }
+        while self.world.view(NAMES[CAREFUL]).kept > 0 {
+            let before = self.world.view(NAMES[CAREFUL]).kept;
+            self.world.wait(10_000);
+            assert!(self.world.view(NAMES[CAREFUL]).kept < before, "nothing holds the letters any more");
+            last.client.purge_queue(1, NAMES[NARROW]).expect("purged");
+        }
+        last.client.purge_queue(1, NAMES[NARROW]).expect("purged");
         last.flush().expect("flushed");
         assert_eq!(self.world.broker.totals().queue_bytes, 0, "bytes booked for nothing");
     }

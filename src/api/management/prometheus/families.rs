@@ -54,18 +54,23 @@ type Column<T> = (&'static str, Kind, &'static str, fn(&T) -> f64);
 const QUEUE_COARSE: &[Column<QueueView>] = &[
     ("queue_messages_ready", Kind::Gauge, "Messages that wait for a consumer", |queue| queue.ready as f64),
     ("queue_messages_unacked", Kind::Gauge, "Messages delivered and not acknowledged yet", |queue| queue.unacked as f64),
-    ("queue_messages", Kind::Gauge, "Ready and unacknowledged messages together", |queue| (queue.ready + queue.unacked) as f64),
+    (
+        "queue_messages",
+        Kind::Gauge,
+        "Messages: ready ones, unacknowledged ones, and dead letters that nobody took yet",
+        |queue| queue.messages() as f64,
+    ),
 ];
 
 const QUEUE: &[Column<QueueView>] = &[
     ("queue_consumers", Kind::Gauge, "Consumers of the queue", |queue| queue.consumers as f64),
     ("queue_process_memory_bytes", Kind::Gauge, "Bytes held for the queue", bytes),
-    ("queue_messages_ram", Kind::Gauge, "Messages kept in memory", |queue| (queue.ready + queue.unacked) as f64),
+    ("queue_messages_ram", Kind::Gauge, "Messages kept in memory", |queue| queue.messages() as f64),
     ("queue_messages_ram_bytes", Kind::Gauge, "Bytes of messages kept in memory", bytes),
     ("queue_messages_ready_ram", Kind::Gauge, "Ready messages kept in memory", |queue| queue.ready as f64),
     ("queue_messages_unacked_ram", Kind::Gauge, "Unacknowledged messages kept in memory", |queue| queue.unacked as f64),
     ("queue_messages_persistent", Kind::Gauge, "Messages kept on disk", |_| 0.0),
-    ("queue_messages_bytes", Kind::Gauge, "Bytes of ready and unacknowledged messages", bytes),
+    ("queue_messages_bytes", Kind::Gauge, "Bytes of messages", bytes),
     ("queue_messages_ready_bytes", Kind::Gauge, "Bytes of ready messages", |queue| queue.ready_bytes as f64),
     ("queue_messages_unacked_bytes", Kind::Gauge, "Bytes of unacknowledged messages", |queue| queue.unacked_bytes as f64),
     ("queue_messages_published_total", Kind::Counter, "Messages put into the queue", |queue| queue.counts.published as f64),
@@ -74,7 +79,7 @@ const QUEUE: &[Column<QueueView>] = &[
 ];
 
 fn bytes(queue: &QueueView) -> f64 {
-    (queue.ready_bytes + queue.unacked_bytes) as f64
+    queue.message_bytes() as f64
 }
 
 const CHANNEL: &[Column<ChannelView>] = &[

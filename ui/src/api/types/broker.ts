@@ -33,6 +33,8 @@ export interface QueueDetail extends Queue {
   /** What the two say of it, by the names policies use. */
   policy_sets: Record<string, unknown>;
   fates: Fates;
+  /** Dead letters that were refused: they are sent again until somebody takes them. */
+  kept: number;
   active_consumer: string | null;
 }
 /** What became of messages besides being acked, since the queue was declared. */

@@ -232,6 +232,8 @@ function wordsOf(s: Happened, m: FollowedMessage, space: string): Words {
       return { what: <>Expired in {queue}</>, note: null, tone: "warn" };
     case "dropped":
       return { what: <>Dropped from {queue}</>, note: s.reason, tone: "warn" };
+    case "kept":
+      return { what: <>Kept in {queue} until somebody takes it as a dead letter</>, note: s.reason, tone: "warn" };
     case "dead-lettered":
       return {
         what: (

@@ -160,7 +160,12 @@ function Settings({ queue }: { queue: QueueDetail }) {
             ] as const;
           }),
           ...policyRows(queue),
-          ["Holds", `${plural(queue.ready, "ready message")}, ${count(queue.unacked)} unacked`],
+          [
+            "Holds",
+            `${plural(queue.ready, "ready message")}, ${count(queue.unacked)} unacked${
+              queue.kept > 0 ? `, ${plural(queue.kept, "dead letter")} that nobody took yet` : ""
+            }`,
+          ],
           [
             "Since declared",
             FATES.filter(([name]) => queue.fates[name] > 0)

@@ -12,6 +12,7 @@ const WORDS: Record<string, Fate> = {
   rejected: { words: "rejected", tone: "warn" },
   expired: { words: "expired", tone: "warn" },
   dropped: { words: "dropped", tone: "warn" },
+  kept: { words: "waits to be dead-lettered", tone: "warn" },
   "dead-lettered": { words: "dead-lettered", tone: "warn" },
   returned: { words: "returned", tone: "err" },
   unroutable: { words: "no queue", tone: "err" },
@@ -19,7 +20,7 @@ const WORDS: Record<string, Fate> = {
 
 /** The worst that happened to a copy; while one is open, where it is. */
 export function endOf(m: Pick<FollowedMessage, "steps" | "open">): Fate {
-  const order = ["unroutable", "returned", "dead-lettered", "dropped", "expired", "rejected"];
+  const order = ["unroutable", "returned", "dead-lettered", "kept", "dropped", "expired", "rejected"];
   const worst = order.find((what) => m.steps.some((s) => s.what === what));
   if (worst) return WORDS[worst] as Fate;
   if (m.open > 0) {

@@ -142,6 +142,8 @@ export function argumentWords(name: string, value: unknown, q: Pick<Queue, "argu
       return OVERFLOW[String(q.arguments["x-overflow"] ?? "drop-head")] ?? null;
     case "x-dead-letter-exchange":
       return "rejected, expired and crowded-out messages are published there";
+    case "x-dead-letter-strategy":
+      return value === "at-least-once" ? "those that nobody takes stay here and are sent again" : null;
     case "x-max-priority":
       return "higher priorities are delivered first";
     case "x-single-active-consumer":
