@@ -10,6 +10,7 @@ use super::queue::{Entry, Queue};
 use super::record::Frames;
 use super::trace::Process;
 use crate::kernel::Instant;
+use smallvec::SmallVec;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
@@ -181,29 +182,31 @@ impl Open {
     }
 }
 
-/// The outgoing side of one channel.
+/// The outgoing side of one channel. What every delivery touches stands together at the front: many channels of one connection may
+/// be served in turns.
 #[derive(Debug, Default)]
+#[repr(C)]
 pub(super) struct Lane {
     last_tag: u64,
     /// Ascending tags; gaps where nothing needs an ack.
     unacked: VecDeque<Unacked>,
     /// Of `unacked`, those not settled.
     pub live: u32,
+    /// 0 is unlimited (`basic.qos` with `global`).
+    pub prefetch_global: u32,
+    slots: SmallVec<[Option<Slot>; 1]>,
+    /// The consuming side.
+    pub consumed: Flow,
     /// Publishers' confirms are on; for views.
     pub confirms: bool,
     /// Since `tx.select`; for views.
     pub transactional: bool,
     /// What consumers to come get (`basic.qos` without `global`); for views.
     pub prefetch: u32,
-    /// The consuming side.
-    pub consumed: Flow,
     /// The publishing side, which the connection's own task counts.
     pub publishes: Arc<Publishes>,
-    /// 0 is unlimited (`basic.qos` with `global`).
-    pub prefetch_global: u32,
     /// Queues that stopped because of `prefetch_global`.
     pub waiting: Vec<Arc<Queue>>,
-    slots: Vec<Option<Slot>>,
     /// Consumers by tag.
     pub consumers: HashMap<Arc<str>, LaneConsumer>,
     /// By delivery tag: rare deliveries that carry more, acked or not.

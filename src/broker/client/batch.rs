@@ -14,6 +14,8 @@ use std::sync::Arc;
 pub(super) struct Batch {
     pub work: Option<Box<Work>>,
     pub routes: RouteCache,
+    /// Channels whose publishes are not booked yet.
+    pub publishing: SmallVec<[u16; 4]>,
     /// Channels that owe a confirm.
     pub confirming: SmallVec<[u16; 4]>,
     /// By channel and number: messages that are confirmed with a nack, since a full queue refused them.

@@ -19,6 +19,8 @@ pub(super) struct Channel {
     /// Messages published since `confirm.select`.
     pub published: u64,
     pub confirmed: u64,
+    /// Messages published that stand in no count yet.
+    pub unbooked: u64,
     /// For consumers to come (`basic.qos` without `global`).
     pub prefetch: u32,
     /// What an empty queue name means.

@@ -182,7 +182,7 @@ impl Client {
     /// The message just written is one whose publisher must learn if it is refused.
     #[cold]
     fn keep_ticket(&mut self, channel: u16) {
-        let number = self.channels.get(channel).filter(|state| state.confirms).map(|state| state.published);
+        let number = self.channels.get(channel).filter(|state| state.confirms).map(|state| state.published + state.unbooked);
         if let (Some(number), Some(work)) = (number, self.batch.work.as_deref_mut()) {
             work.tickets.push((work.metas.len() as u32 - 1, channel, number));
         }
@@ -193,19 +193,33 @@ impl Client {
     pub(super) fn count(&mut self, channel: u16) -> Result<(), Failed> {
         self.batch.published += 1;
         let state = self.channels.get_mut(channel).ok_or_else(|| unopened(channel))?;
-        state.counts.publish.add(1);
-        if state.confirms {
-            if state.published == state.confirmed {
-                self.batch.confirming.push(channel);
-            }
-            state.published += 1;
+        if state.unbooked == 0 {
+            self.batch.publishing.push(channel);
         }
+        state.unbooked += 1;
         Ok(())
+    }
+
+    /// Books what was published, channel by channel.
+    // HOT
+    fn book_publishes(&mut self) {
+        for channel in self.batch.publishing.drain(..) {
+            let Some(state) = self.channels.get_mut(channel) else { continue };
+            let count = std::mem::take(&mut state.unbooked);
+            state.counts.publish.add(count);
+            if state.confirms && count > 0 {
+                if state.published == state.confirmed {
+                    self.batch.confirming.push(channel);
+                }
+                state.published += count;
+            }
+        }
     }
 
     /// Puts the runs gathered so far into their queues.
     // HOT
     pub(super) fn offer_runs(&mut self) {
+        self.book_publishes();
         let Some(work) = self.batch.work.as_deref_mut() else { return };
         if !work.runs.is_empty() {
             let segment = work.segment.split().freeze();
@@ -245,7 +259,7 @@ impl Client {
         }
         let mut confirmed = 0;
         let mut outbox = self.link.outbox();
-        for channel in std::mem::take(&mut self.batch.confirming) {
+        for channel in self.batch.confirming.drain(..) {
             let Some(state) = self.channels.get_mut(channel) else { continue };
             let count = state.published - state.confirmed;
             if count > 0 && !outbox.dead {

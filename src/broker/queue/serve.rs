@@ -25,19 +25,20 @@ impl Queue {
         while let Some((at, _)) = next {
             let link = state.consumers[at].link.clone();
             let mut outbox = link.outbox();
-            let mut given = 0;
+            outbox.frames.room();
+            let mut given = Given::new(effects.now);
             // Consumers of one connection whose turns follow each other share one lock of its outbox.
             while let Some((at, alone)) = next
                 && Arc::ptr_eq(&state.consumers[at].link, &link)
             {
                 // One consumer takes all it can at once; several take turns, message by message, as RabbitMQ's do.
-                given += self.give(state, at, if alone { u32::MAX } else { 1 }, &mut outbox, fresh, effects);
+                self.give(state, at, if alone { u32::MAX } else { 1 }, &mut outbox, fresh, (&mut given, effects));
                 state.turn = if at + 1 < state.consumers.len() { at + 1 } else { 0 };
                 next = next_turn(state);
             }
             link.set_waiting(outbox.frames.len());
-            effects.delivered += u64::from(given);
-            match given {
+            given.book(&mut state.backlog, effects);
+            match given.count {
                 0 => outbox.frames.rest(),
                 _ if std::mem::replace(&mut outbox.signalled, true) => {}
                 _ => effects.wake(&link),
@@ -45,9 +46,10 @@ impl Queue {
         }
     }
 
-    /// Gives up to `limit` messages to one consumer, whose connection's `outbox` is held; returns how many. None only if that consumer
-    /// is stalled now or nothing is ready.
+    /// Gives up to `limit` messages to one consumer, whose connection's `outbox` is held. None only if that consumer is stalled now or
+    /// nothing is ready.
     // HOT
+    #[inline]
     fn give(
         self: &Arc<Self>,
         state: &mut State,
@@ -55,22 +57,18 @@ impl Queue {
         limit: u32,
         outbox: &mut Outbox,
         fresh: &mut Fresh<'_>,
-        effects: &mut Effects,
-    ) -> u32 {
+        (given, effects): (&mut Given, &mut Effects),
+    ) {
         let State { backlog, consumers, .. } = state;
         let Consumer { link, channel, slot, head, no_ack, prefetch, unacked, held, .. } = &mut consumers[at];
         let Outbox { frames, frame_max, dead, channels, stalled: stalled_queues, .. } = outbox;
         let Some(lane) = channels.get_mut(*channel).filter(|_| !*dead) else {
             *held |= STALLED;
-            return 0;
+            return;
         };
-        frames.room();
-        let now = effects.now;
-        let at_ms = (now.as_nanos() / 1_000_000) as u32;
-        let (mut given, mut freed, mut redelivered) = (0, 0, 0);
-        let mut waited = Waited { segment: u32::MAX, since: now, count: 0 };
+        let (mut count, mut redelivered) = (0, 0);
         let tapped = backlog.is_tapped();
-        while given < limit && (*prefetch == 0 || *unacked < *prefetch) {
+        while count < limit && (*prefetch == 0 || *unacked < *prefetch) {
             if frames.len() >= OUTBOX_BYTES_MAX {
                 *held |= STALLED;
                 note(stalled_queues, self);
@@ -82,12 +80,12 @@ impl Queue {
                 break;
             }
             let Some(entry) = backlog.take(fresh, effects) else { break };
-            waited.add(backlog, &entry, now);
+            given.waited.add(backlog, &entry);
             if entry.has(Entry::EXTRA) && !fits(backlog, &entry, *frame_max, effects) {
                 if tapped {
                     backlog.see_gone(std::iter::once(&entry), "its header is too large for its consumer", effects);
                 }
-                freed += backlog.drop_entry(&entry);
+                given.freed += backlog.drop_entry(&entry);
                 continue;
             }
             let mut weight = u64::from(entry.len);
@@ -102,21 +100,17 @@ impl Queue {
                 frames.deliver(head, tag, entry.has(Entry::REDELIVERED), backlog.record(&entry), None, *frame_max);
             }
             redelivered += u64::from(entry.has(Entry::REDELIVERED));
-            given += 1;
+            count += 1;
             if *no_ack {
-                freed += weight;
+                given.freed += weight;
                 backlog.segments.release(entry.segment, 1);
             } else {
                 *unacked += 1;
-                backlog.unacked_count += 1;
-                backlog.unacked_bytes += weight;
-                lane.hold(Unacked { tag, entry, slot: *slot, at_ms });
+                given.held_bytes += weight;
+                lane.hold(Unacked { tag, entry, slot: *slot, at_ms: given.at_ms });
             }
         }
-        waited.finish(backlog, now);
-        count_given(backlog, lane, *no_ack, (given.into(), redelivered));
-        effects.memory -= freed as i64;
-        given
+        given.add(lane, *no_ack, count.into(), redelivered);
     }
 
     /// `basic.get`: one message to `channel` of `link`.
@@ -274,19 +268,51 @@ fn with_delivery_count(record: Record<'_>, returns: u32) -> Vec<u8> {
     PropertyList { headers: RawTable::check(&headers).ok(), ..list }.to_bytes()
 }
 
-/// Books deliveries to one consumer, and how many of them were not the first.
-// HOT
-#[inline]
-fn count_given(backlog: &mut Backlog, lane: &mut Lane, no_ack: bool, (given, redelivered): (u64, u64)) {
-    backlog.counts.redelivered += redelivered;
-    lane.consumed.redeliver += redelivered;
-    backlog.counts.delivered += given;
-    match no_ack {
-        true => {
-            backlog.counts.delivered_no_ack += given;
-            lane.consumed.deliver_no_ack += given;
+/// What consumers of one connection were given in turn, booked once.
+struct Given {
+    at_ms: u32,
+    count: u64,
+    no_ack: u64,
+    redelivered: u64,
+    /// Bytes of what waits for its ack now.
+    held_bytes: u64,
+    /// Bytes of what needs none.
+    freed: u64,
+    waited: Waited,
+}
+
+impl Given {
+    fn new(now: Instant) -> Self {
+        let waited = Waited { now, segment: u32::MAX, since: now, count: 0 };
+        Given { at_ms: (now.as_nanos() / 1_000_000) as u32, count: 0, no_ack: 0, redelivered: 0, held_bytes: 0, freed: 0, waited }
+    }
+
+    /// `count` deliveries to a consumer of `lane`, and how many of them were not the first.
+    // HOT
+    #[inline]
+    fn add(&mut self, lane: &mut Lane, no_ack: bool, count: u64, redelivered: u64) {
+        self.count += count;
+        if redelivered > 0 {
+            self.redelivered += redelivered;
+            lane.consumed.redeliver += redelivered;
         }
-        false => lane.consumed.deliver += given,
+        if no_ack {
+            self.no_ack += count;
+            lane.consumed.deliver_no_ack += count;
+        } else {
+            lane.consumed.deliver += count;
+        }
+    }
+
+    fn book(&mut self, backlog: &mut Backlog, effects: &mut Effects) {
+        self.waited.finish(backlog);
+        backlog.counts.delivered += self.count;
+        backlog.counts.delivered_no_ack += self.no_ack;
+        backlog.counts.redelivered += self.redelivered;
+        backlog.unacked_count += self.count - self.no_ack;
+        backlog.unacked_bytes += self.held_bytes;
+        effects.delivered += self.count;
+        effects.memory -= self.freed as i64;
     }
 }
 
@@ -319,6 +345,7 @@ struct Delivery<'a> {
 
 /// Sums the waits of consecutive messages of one segment: they were published together.
 struct Waited {
+    now: Instant,
     segment: u32,
     since: Instant,
     count: u32,
@@ -327,17 +354,17 @@ struct Waited {
 impl Waited {
     // HOT
     #[inline]
-    fn add(&mut self, backlog: &mut Backlog, entry: &Entry, now: Instant) {
+    fn add(&mut self, backlog: &mut Backlog, entry: &Entry) {
         if entry.segment != self.segment {
-            self.finish(backlog, now);
-            *self = Waited { segment: entry.segment, since: backlog.segments.at(entry), count: 0 };
+            self.finish(backlog);
+            (self.segment, self.since, self.count) = (entry.segment, backlog.segments.at(entry), 0);
         }
         self.count += 1;
     }
 
-    fn finish(&self, backlog: &mut Backlog, now: Instant) {
+    fn finish(&self, backlog: &mut Backlog) {
         if self.count > 0 {
-            backlog.waits.add(now.since(self.since), self.count);
+            backlog.waits.add(self.now.since(self.since), self.count);
         }
     }
 }
@@ -365,8 +392,7 @@ fn next_turn(state: &State) -> Option<(usize, bool)> {
 fn next_consumer(consumers: &[Consumer], turn: usize) -> Option<(usize, bool)> {
     let one_priority = consumers.first()?.priority == consumers.last()?.priority;
     let mut found: Option<(usize, bool)> = None;
-    for step in 0..consumers.len() {
-        let at = (turn + step) % consumers.len();
+    for at in (turn..consumers.len()).chain(0..turn.min(consumers.len())) {
         if !consumers[at].has_room() {
             continue;
         }
