@@ -82,21 +82,23 @@ impl Message {
     }
 }
 
-/// Open and closing channels by number: a sorted list, since most connections have one or two, with the last hit remembered.
+/// Open and closing channels by number: a sorted list, since most connections have one or two.
 #[derive(Debug, Default)]
 pub(super) struct Channels {
     list: Vec<(u16, Channel)>,
-    last: usize,
 }
 
 impl Channels {
     // HOT
     #[inline]
     pub(super) fn get_mut(&mut self, number: u16) -> Option<&mut Channel> {
-        if self.list.get(self.last).is_none_or(|(found, _)| *found != number) {
-            self.last = self.list.binary_search_by_key(&number, |(found, _)| *found).ok()?;
-        }
-        self.list.get_mut(self.last).map(|(_, channel)| channel)
+        // Clients number from 1 without gaps: that is where it stands then.
+        let guess = usize::from(number).wrapping_sub(1);
+        let at = match self.list.get(guess) {
+            Some((found, _)) if *found == number => guess,
+            _ => self.list.binary_search_by_key(&number, |(found, _)| *found).ok()?,
+        };
+        self.list.get_mut(at).map(|(_, channel)| channel)
     }
 
     pub(super) fn get(&self, number: u16) -> Option<&Channel> {
