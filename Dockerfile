@@ -20,6 +20,7 @@ RUN npm run build -- --outDir /ui-dist
 FROM rust:1.95-bookworm AS build
 WORKDIR /src
 COPY Cargo.toml Cargo.lock build.rs ./
+COPY .cargo .cargo
 COPY src src
 COPY assets assets
 COPY tests/bench tests/bench
