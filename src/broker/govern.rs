@@ -13,7 +13,7 @@ use crate::model::change::{Change, Thing, Verb};
 use crate::model::identity::Principal;
 use crate::model::policy::Policies;
 use crate::model::table::{Field, Table};
-use crate::model::topology::{DestinationKind, ExchangeSpec, QUEUE_TYPE, QueueSpec};
+use crate::model::topology::{DestinationKind, ExchangeSpec, QueueSpec};
 use std::sync::{Arc, PoisonError};
 
 /// Learns what clients define by AMQP: queues, exchanges and bindings that last. Called without any broker lock held; must not
@@ -148,17 +148,6 @@ impl Vhost {
             }
             None => Ok(()),
         }
-    }
-
-    /// A declaration that names no type gets the space's, unless that type cannot be what is asked.
-    pub(super) fn with_default_type(&self, mut spec: QueueSpec) -> QueueSpec {
-        let rules = self.rules.load();
-        let Some(kind) = rules.space.default_queue_type.as_deref() else { return spec };
-        let suits = kind == "classic" || (spec.durable && !spec.exclusive && !spec.auto_delete);
-        if suits && spec.arguments.get(QUEUE_TYPE).is_none() {
-            spec.arguments = spec.arguments.with(QUEUE_TYPE, Field::text(kind));
-        }
-        spec
     }
 
     pub(super) fn exchange_spec(&self, name: &str) -> Option<ExchangeSpec> {

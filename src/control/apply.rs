@@ -170,10 +170,12 @@ impl Control {
         self.audit.page(before, count)
     }
 
-    pub(super) fn run(&self, applied: &mut Applied, changes: Vec<Change>, by: &Principal) -> Result<Vec<Change>, Refusal> {
+    pub(super) fn run(&self, applied: &mut Applied, mut changes: Vec<Change>, by: &Principal) -> Result<Vec<Change>, Refusal> {
         let mut untold = Untold::default();
         let mut failed = None;
-        for (at, change) in changes.iter().enumerate() {
+        for at in 0..changes.len() {
+            give_type(&applied.catalog, &mut changes[at]);
+            let change = &changes[at];
             if let Err(refusal) = self.step(&mut applied.catalog, &mut untold, change, by) {
                 let outcome = format!("refused: {}", refusal.what);
                 self.record(by, change.space.clone(), change.kind(), change.name(), outcome);
@@ -289,6 +291,15 @@ impl Untold {
     }
 }
 
+/// A new queue that names no type is of its space's, as the catalogue has it by then.
+fn give_type(catalog: &Catalog, change: &mut Change) {
+    if let (Verb::Create, Thing::Queue(spec)) = (change.verb, &mut change.thing)
+        && let Some(Entry::Space(space)) = catalog.get(&EntryKey::Space(change.space.to_string()))
+    {
+        space.give_type(spec);
+    }
+}
+
 /// Services that came, went or changed between two sets.
 fn service_changes<'s>(before: &'s [ServiceSpec], after: &'s [ServiceSpec]) -> Vec<(&'s ServiceSpec, &'static str)> {
     let same = |a: &ServiceSpec, b: &ServiceSpec| (&a.space, &a.name) == (&b.space, &b.name);
@@ -308,6 +319,8 @@ mod tests {
     use crate::model::identity::Permissions;
     use crate::model::service::ServiceName;
     use crate::model::service_spec::CommandLine;
+    use crate::model::table::Field;
+    use crate::model::topology::QUEUE_TYPE;
 
     /// A broker that is a list of steps taken, and that refuses one name.
     #[derive(Default)]
@@ -322,7 +335,12 @@ mod tests {
             if change.name() == "bad" {
                 return Err(Refusal::new(RefusalKind::Invalid, "queue bad is bad"));
             }
-            self.0.lock().expect("no panic").push(format!("{:?} {}", change.verb, change.name()));
+            let kind = match &change.thing {
+                Thing::Queue(spec) => spec.arguments.get(QUEUE_TYPE).and_then(Field::as_str),
+                _ => None,
+            };
+            let kind = kind.map(|kind| format!(", {kind}")).unwrap_or_default();
+            self.0.lock().expect("no panic").push(format!("{:?} {}{kind}", change.verb, change.name()));
             Ok(())
         }
 
@@ -386,6 +404,19 @@ mod tests {
         let audit = control.audit(None, 10);
         let outcomes: Vec<_> = audit.rows.iter().map(|row| format!("{} {}", row.name, row.outcome)).collect();
         assert_eq!(outcomes, ["one undone", "two undone", "bad refused: queue bad is bad", "two created", "one created"]);
+    }
+
+    #[test]
+    fn a_new_queue_that_names_no_type_is_of_its_spaces() {
+        let (steps, control) = control();
+        let mut wanted = space("/", &[], &["work", "passing", "old"], &[]);
+        wanted.spaces.get_mut("/").expect("there").queues[1].durable = false;
+        let quorum = Space { default_queue_type: Some("quorum".into()), ..Space::named("/") };
+        wanted.catalog.put(Entry::Space(quorum));
+        control.apply(&wanted, Scope::Named, &ann()).expect("applied");
+        assert_eq!(taken(&steps), ["Open /", "Create work, quorum", "Create passing", "Rule /"]);
+        control.change(vec![Change::create(&"/".into(), Thing::Queue(queue("one")))], &ann()).expect("applied");
+        assert_eq!(taken(&steps).last().map(String::as_str), Some("Create one, quorum"));
     }
 
     #[test]

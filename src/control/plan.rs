@@ -7,7 +7,8 @@ use crate::model::change::{Change, Thing, Verb};
 use crate::model::definitions::{Definitions, SpaceDefinitions, same_arguments};
 use crate::model::refusal::{Refusal, RefusalKind};
 use crate::model::space::Space;
-use crate::model::topology::{BindingSpec, DestinationKind, ExchangeSpec, QueueSpec, is_built_in};
+use crate::model::table::{Field, Table};
+use crate::model::topology::{BindingSpec, DestinationKind, ExchangeSpec, QUEUE_TYPE, QueueSpec, is_built_in};
 use serde::Serialize;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -212,9 +213,15 @@ fn same_exchange(known: &ExchangeSpec, wanted: &ExchangeSpec) -> bool {
         && same_arguments(&known.arguments, &wanted.arguments)
 }
 
+/// A queue that names no type may be of any: it got its space's when it was made. One that exists without one is classic.
 fn same_queue(known: &QueueSpec, wanted: &QueueSpec) -> bool {
+    let kind = known.arguments.get(QUEUE_TYPE).cloned().unwrap_or(Field::text("classic"));
+    let typed = |arguments: &Table| match arguments.get(QUEUE_TYPE) {
+        Some(_) => arguments.clone(),
+        None => arguments.clone().with(QUEUE_TYPE, kind.clone()),
+    };
     (known.durable, known.exclusive, known.auto_delete) == (wanted.durable, wanted.exclusive, wanted.auto_delete)
-        && same_arguments(&known.arguments, &wanted.arguments)
+        && same_arguments(&typed(&known.arguments), &typed(&wanted.arguments))
 }
 
 fn same_binding(known: &BindingSpec, wanted: &BindingSpec) -> bool {
@@ -226,7 +233,6 @@ fn same_binding(known: &BindingSpec, wanted: &BindingSpec) -> bool {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::model::table::{Field, Table};
     use crate::model::topology::ExchangeKind;
 
     pub fn queue(name: &str) -> QueueSpec {
@@ -271,6 +277,22 @@ pub(super) mod tests {
     fn what_is_already_there_needs_no_change() {
         let both = space("/", &["prices"], &["work"], &[("prices", "work")]);
         assert_eq!(plan(&both, &both, Scope::WholeSpaces), Plan::default());
+    }
+
+    #[test]
+    fn a_queue_that_names_no_type_fits_one_of_any_and_one_that_has_none_is_classic() {
+        let of = |kind: Option<&str>| {
+            let mut definitions = space("/", &[], &["work"], &[]);
+            let arguments = kind.map(|kind| Table::new().with(QUEUE_TYPE, Field::text(kind))).unwrap_or_default();
+            definitions.spaces.get_mut("/").expect("there").queues[0].arguments = arguments;
+            definitions
+        };
+        let fits = |present, wanted| plan(&of(present), &of(wanted), Scope::WholeSpaces).refusals.is_empty();
+        for kind in [None, Some("classic"), Some("quorum")] {
+            assert!(fits(kind, None) && fits(kind, kind), "{kind:?}");
+        }
+        assert!(fits(None, Some("classic")));
+        assert!(!fits(None, Some("quorum")) && !fits(Some("classic"), Some("quorum")) && !fits(Some("quorum"), Some("classic")));
     }
 
     #[test]

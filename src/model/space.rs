@@ -1,6 +1,8 @@
 //! A space (virtual host) as it should be, besides the queues and exchanges in it; and the parameters people keep in one.
 
 use super::account::tags;
+use super::table::Field;
+use super::topology::{QUEUE_TYPE, QueueSpec};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -61,6 +63,15 @@ pub struct GlobalParameter {
 impl Space {
     pub fn named(name: &str) -> Self {
         Space { name: name.to_owned(), ..Space::default() }
+    }
+
+    /// A declaration that names no type gets the space's, unless that type cannot be what is asked.
+    pub fn give_type(&self, spec: &mut QueueSpec) {
+        let Some(kind) = self.default_queue_type.as_deref() else { return };
+        let suits = kind == "classic" || (spec.durable && !spec.exclusive && !spec.auto_delete);
+        if suits && spec.arguments.get(QUEUE_TYPE).is_none() {
+            spec.arguments.0.push((QUEUE_TYPE.to_owned(), Field::text(kind)));
+        }
     }
 }
 

@@ -168,6 +168,18 @@ async fn definitions_go_out_and_come_in_again() {
     assert_eq!(ask(&other, "PUT", "/api/vhosts/copy", json!({})).await.0, 201);
     assert_eq!(ask(&other, "POST", "/api/definitions/copy", of_shop).await.0, 204);
     assert_eq!(get(&other, "/api/queues/copy/work").await["vhost"], "copy");
+    let quorum = json!({
+        "vhosts": [{ "name": "safe", "metadata": { "default_queue_type": "quorum" } }],
+        "queues": [{ "vhost": "safe", "name": "imported" }, { "vhost": "safe", "name": "passing", "durable": false }],
+    });
+    for what in ["made", "there already"] {
+        assert_eq!(ask(&other, "POST", "/api/definitions", quorum.clone()).await, (204, Value::Null), "{what}");
+    }
+    assert_eq!(ask(&other, "PUT", "/api/queues/safe/put", json!({})).await.0, 201);
+    assert_eq!(ask(&other, "PUT", "/api/queues/safe/put", json!({})).await.0, 204);
+    for (name, kind) in [("imported", "quorum"), ("passing", "classic"), ("put", "quorum")] {
+        assert_eq!(get(&other, &format!("/api/queues/safe/{name}")).await["type"], kind, "{name}");
+    }
     let nowhere = json!({ "queues": [{ "vhost": "nowhere", "name": "x" }] });
     assert_eq!(ask(&other, "POST", "/api/definitions", nowhere).await.0, 400);
 }

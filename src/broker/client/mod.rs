@@ -170,9 +170,9 @@ impl Client {
         move |refused| Failed::new(channel, refused)
     }
 
-    pub fn declare_queue(&mut self, channel: u16, spec: QueueSpec) -> Result<Declared, Failed> {
+    pub fn declare_queue(&mut self, channel: u16, mut spec: QueueSpec) -> Result<Declared, Failed> {
         self.sync(channel)?;
-        let spec = self.vhost.with_default_type(spec);
+        self.vhost.rules.load().space.give_type(&mut spec);
         let declared = self.vhost.declare_queue(&spec, self.actor()).map_err(Self::fail(channel))?;
         if spec.exclusive && declared.created {
             self.exclusive.push(declared.name.clone());
