@@ -55,6 +55,8 @@ interface MapNodeViewProps {
   words: string;
   onHover: (id: string | null) => void;
   onOpen: (id: string) => void;
+  /** It is no longer there: to be seen, not to be reached. */
+  leaving: boolean;
 }
 
 export const MapNodeView = memo(function MapNodeView({
@@ -65,9 +67,10 @@ export const MapNodeView = memo(function MapNodeView({
   words,
   onHover,
   onOpen,
+  leaving,
 }: MapNodeViewProps) {
   const state = node.state === "failing" || node.state === "degraded" ? node.state : "";
-  const classes = ["map-node", node.kind, state, selected ? "selected" : "", faint ? "faint" : ""]
+  const classes = ["map-node", node.kind, state, selected && "selected", faint && "faint", leaving && "leaving"]
     .filter(Boolean)
     .join(" ");
   return (
@@ -86,22 +89,24 @@ export const MapNodeView = memo(function MapNodeView({
           <OutsideShape node={node} w={box.w} />
         )}
       </g>
-      <rect
-        className="hit"
-        width={box.w}
-        height={box.h}
-        role="button"
-        tabIndex={0}
-        aria-label={words}
-        onFocus={() => onHover(node.id)}
-        onBlur={() => onHover(null)}
-        onClick={() => onOpen(node.id)}
-        onKeyDown={(event) => {
-          if (event.key !== "Enter" && event.key !== " ") return;
-          event.preventDefault();
-          onOpen(node.id);
-        }}
-      />
+      {leaving ? null : (
+        <rect
+          className="hit"
+          width={box.w}
+          height={box.h}
+          role="button"
+          tabIndex={0}
+          aria-label={words}
+          onFocus={() => onHover(node.id)}
+          onBlur={() => onHover(null)}
+          onClick={() => onOpen(node.id)}
+          onKeyDown={(event) => {
+            if (event.key !== "Enter" && event.key !== " ") return;
+            event.preventDefault();
+            onOpen(node.id);
+          }}
+        />
+      )}
     </g>
   );
 });

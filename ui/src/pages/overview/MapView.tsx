@@ -6,10 +6,11 @@ import type { MapEdge, TrafficMap } from "../../api/types";
 import { useNowUs } from "../../live/hooks";
 import { durationShort, plural, rateGlued, share } from "../../parts/format";
 import { slotColour } from "../../parts/marks";
+import { useLeaving } from "./leaving";
 import { MapNodeView, nodeWords } from "./MapNodeView";
 import { beadGap, edgeWidth, type Label, lengthOf, placeLabels, type Routed, routeAll } from "./mapEdges";
-import { pathsThrough, type ShownMap } from "./mapGroups";
-import { layOut, type Places, placeAll, placeMore } from "./mapLayout";
+import { pathsThrough, type ShownMap, type ShownNode } from "./mapGroups";
+import { type Box, type Laid, layOut, type Places, placeAll, placeMore } from "./mapLayout";
 
 /** Traffic unseen for this long is drawn dashed. */
 const QUIET_US = 60e6;
@@ -59,8 +60,11 @@ export function MapView({ space, map, selected, onOpen }: MapViewProps) {
   const shown = { width: laid.width * scale, height: laid.height * scale };
   const routed = useMemo(() => routeAll(map.edges, laid), [map.edges, laid]);
   const labels = useMemo(() => placeLabels(routed, labelWidths, laid), [routed, laid]);
-  const lit = useMemo(() => (hovered ? pathsThrough(hovered, map.edges) : null), [hovered, map.edges]);
-  const slots = useMemo(() => new Map(map.nodes.map((n) => [n.id, n.slot])), [map.nodes]);
+  const { edges, nodes } = useShapes(space, map, laid, routed, labels);
+  // The pointer does not leave what vanishes under it.
+  const over = hovered !== null && laid.boxes.has(hovered) ? hovered : null;
+  const lit = useMemo(() => (over ? pathsThrough(over, map.edges) : null), [over, map.edges]);
+  const slots = new Map(nodes.map(({ node }) => [node.id, node.slot]));
   const faint = (...ids: string[]) => lit !== null && !ids.every((id) => lit.has(id));
   return (
     <div className="map" ref={host}>
@@ -80,34 +84,78 @@ export function MapView({ space, map, selected, onOpen }: MapViewProps) {
               <path className="map-guide" d={`M${Math.round(c.x) - 0.5} 24V${laid.height - 12}`} />
             </g>
           ))}
-          {routed.map((r, i) => (
+          {edges.map(({ key, routed: r, label, leaving }) => (
             <EdgeView
-              key={`${r.edge.from} ${r.edge.to}`}
+              key={key}
               routed={r}
-              label={labels[i] ?? null}
+              label={label}
               slot={slots.get(r.edge.from) ?? null}
               faint={faint(r.edge.from, r.edge.to)}
+              leaving={leaving}
             />
           ))}
-          {map.nodes.map((n) => {
-            const box = laid.boxes.get(n.id);
-            return box ? (
-              <MapNodeView
-                key={n.id}
-                node={n}
-                box={box}
-                selected={n.id === selected}
-                faint={faint(n.id)}
-                onHover={setHovered}
-                onOpen={onOpen}
-                words={nodeWords(n)}
-              />
-            ) : null;
-          })}
+          {nodes.map(({ node: n, box, leaving }) => (
+            <MapNodeView
+              key={n.id}
+              node={n}
+              box={box}
+              selected={n.id === selected}
+              faint={faint(n.id)}
+              onHover={setHovered}
+              onOpen={onOpen}
+              leaving={leaving}
+              words={nodeWords(n)}
+            />
+          ))}
         </svg>
       ) : null}
     </div>
   );
+}
+
+interface ShownEdge {
+  key: string;
+  routed: Routed;
+  label: Label | null;
+  leaving: boolean;
+}
+interface PlacedNode {
+  node: ShownNode;
+  box: Box;
+  leaving: boolean;
+}
+
+/** What is drawn: what is there, then what has just left, where it last stood. */
+function useShapes(
+  space: string,
+  map: ShownMap,
+  laid: Laid,
+  routed: readonly Routed[],
+  labels: readonly (Label | null)[],
+) {
+  const nodes = useMemo(() => {
+    const placed = new Map<string, PlacedNode>();
+    for (const node of map.nodes) {
+      const box = laid.boxes.get(node.id);
+      if (box) placed.set(node.id, { node, box, leaving: false });
+    }
+    return placed;
+  }, [map.nodes, laid]);
+  const edges = useMemo(
+    () =>
+      new Map(
+        routed.map((r, i): [string, ShownEdge] => {
+          const key = `${r.edge.from} ${r.edge.to}`;
+          return [key, { key, routed: r, label: labels[i] ?? null, leaving: false }];
+        }),
+      ),
+    [routed, labels],
+  );
+  const left = <T,>(things: T[]): T[] => things.map((thing) => ({ ...thing, leaving: true }));
+  return {
+    nodes: [...nodes.values(), ...left(useLeaving(space, nodes))],
+    edges: [...edges.values(), ...left(useLeaving(space, edges))],
+  };
 }
 
 function useSize(host: React.RefObject<HTMLDivElement | null>): { width: number; height: number } {
@@ -147,9 +195,10 @@ interface EdgeViewProps {
   label: Label | null;
   slot: number | null;
   faint: boolean;
+  leaving: boolean;
 }
 
-const EdgeView = memo(function EdgeView({ routed, label, slot, faint }: EdgeViewProps) {
+const EdgeView = memo(function EdgeView({ routed, label, slot, faint, leaving }: EdgeViewProps) {
   const { edge, path } = routed;
   const now = useNowUs();
   const quiet = now - edge.last_us > QUIET_US;
@@ -160,7 +209,7 @@ const EdgeView = memo(function EdgeView({ routed, label, slot, faint }: EdgeView
   const step = Math.round(now / 1e6) * Math.max(4, gap * (edge.rate >= 10 ? 0.5 : 0.34));
   const words = labelTexts(edge);
   return (
-    <g className={`map-edge${faint ? " faint" : ""}`}>
+    <g className={`map-edge${faint ? " faint" : ""}${leaving ? " leaving" : ""}`}>
       <path className="line" d={path} strokeWidth={failing ? 5.5 : width} strokeDasharray={quiet ? "3 4" : undefined} />
       {failing ? <path className="core" d={path} /> : null}
       {quiet || edge.rate <= 0 ? null : (
