@@ -29,12 +29,15 @@ const BOTTOM = 18;
 const DRAG_MIN_PX = 4;
 const PICK_PX = 10;
 
+/** Durations below it are all told as "< 1 µs": the axis has no room for what cannot be told apart. */
+const SHORTEST_NS = 1_000;
+
 /** Whole decades around the durations, at least two of them: the axis does not dance with every new point. */
 export function decades(points: readonly { duration_ns: Nanos }[]): { low: number; high: number } {
   let least = Number.POSITIVE_INFINITY;
   let most = 0;
   for (const { duration_ns } of points) {
-    const d = Math.max(1, duration_ns);
+    const d = Math.max(SHORTEST_NS, duration_ns);
     if (d < least) least = d;
     if (d > most) most = d;
   }
@@ -93,7 +96,7 @@ export class ScatterPlot {
   private yOf(ns: Nanos): number {
     const { low, high } = this.axis;
     const h = this.base.height - TOP - BOTTOM;
-    return TOP + h - ((Math.log10(Math.max(1, ns)) - low) / (high - low)) * h;
+    return TOP + h - ((Math.log10(Math.max(SHORTEST_NS, ns)) - low) / (high - low)) * h;
   }
   private durationAt(y: number): Nanos {
     const { low, high } = this.axis;
