@@ -45,7 +45,10 @@ export function WouldRoute({ space, exchange, routingKey, headers }: WouldRouteP
       ) : !data ? (
         "–"
       ) : data.queues.length === 0 ? (
-        <span className="warn">No queue would take it: it would be dropped, or returned if it is mandatory.</span>
+        <span className="warn">
+          No queue would take it{routingKey === "" ? " under an empty key" : ""}: it would be dropped, or returned if it
+          is mandatory.
+        </span>
       ) : (
         <>
           Would reach {plural(data.queues.length, "queue")}:{" "}
