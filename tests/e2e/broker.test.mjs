@@ -399,3 +399,34 @@ test("a list follows what is typed, and the click that leaves the filter is not 
     await page.getByRole("heading", { name: "typed.two" }).waitFor();
   });
 });
+
+test("a long name loses its middle: its end is seen, and its text stays whole", async () => {
+  const name = "warehouse.reservations.europe.west-1.orders-of-the-night";
+  await fill(name, ["a"]);
+  await on("/queues?q=orders-of-the-night", { width: 390, height: 844 }, async (page) => {
+    const cell = page.getByRole("row").nth(1).getByRole("cell").first();
+    await cell.getByTitle(name).waitFor();
+    await page.getByRole("cell", { name, exact: true }).waitFor();
+    const copied = await cell.evaluate((node) => {
+      getSelection().selectAllChildren(node);
+      return getSelection().toString();
+    });
+    assert.equal(copied, name);
+    const cuts = () =>
+      cell.locator(".middle-cut").evaluate((node) => {
+        const tail = document.createRange();
+        tail.selectNode(node.lastElementChild.lastChild);
+        const { left, right } = tail.getBoundingClientRect();
+        const head = node.querySelector("i");
+        return {
+          cut: head.scrollWidth > head.clientWidth,
+          gap: left - head.getBoundingClientRect().right,
+          over: right - node.closest("td").getBoundingClientRect().right,
+        };
+      });
+    const narrow = await cuts();
+    assert.ok(narrow.cut && narrow.over <= 0 && Math.abs(narrow.gap) < 1, JSON.stringify(narrow));
+    await page.setViewportSize({ width: 1800, height: 900 });
+    await waitUntil("nothing is cut where there is room", async () => !(await cuts()).cut);
+  });
+});

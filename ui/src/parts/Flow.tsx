@@ -3,6 +3,7 @@
 
 import { type ReactNode, useRef } from "react";
 import { elbow, FLOW_NODE, flowHeight, rowMiddle } from "./flow";
+import { MiddleCut } from "./MiddleCut";
 import { useWidth } from "./useWidth";
 
 export interface FlowEnd {
@@ -97,12 +98,8 @@ function FlowGraph({ width, middle, left, right, noLeft, noRight }: SidesProps &
                     <span className="cut">{end.node}</span>
                   </span>
                   {end.label === undefined ? null : (
-                    <span
-                      className="flow-key mono-11"
-                      style={{ [side]: node + 10, top: top - 9, maxWidth: gap - 20 }}
-                      title={end.label}
-                    >
-                      {end.label}
+                    <span className="flow-key mono-11" style={{ [side]: node + 10, top: top - 9, maxWidth: gap - 20 }}>
+                      <MiddleCut text={end.label} />
                     </span>
                   )}
                 </li>
@@ -128,7 +125,7 @@ function FlowList({ middle, left, right, noLeft, noRight }: SidesProps) {
         {arrow}
       </span>
       <span className="cut">{end.node}</span>
-      {end.label ? <span className="mono-11 meta cut">{end.label}</span> : null}
+      {end.label ? <MiddleCut text={end.label} className="mono-11 meta" /> : null}
     </li>
   );
   return (

@@ -3,6 +3,7 @@
 import { type ReactNode, useEffect, useRef, useState } from "react";
 import { useKeys } from "../keys/useKeys";
 import { Icon } from "./Icon";
+import { MiddleCut } from "./MiddleCut";
 
 const MIN = 300;
 const KEY = "reactor.side";
@@ -101,7 +102,7 @@ export function Facts({
     <dl className={`facts${plain ? " plain" : ""}`}>
       {rows.map((row) =>
         row ? (
-          <Fact key={row[0]} name={row[0]}>
+          <Fact key={row[0]} name={row[0]} plain={plain}>
             {row[1]}
           </Fact>
         ) : null,
@@ -109,11 +110,12 @@ export function Facts({
     </dl>
   );
 }
-function Fact({ name, children }: { name: string; children: ReactNode }) {
+function Fact({ name, plain, children }: { name: string; plain: boolean; children: ReactNode }) {
+  const text = typeof children === "string" ? children : undefined;
   return (
     <>
       <dt title={name}>{name}</dt>
-      <dd title={typeof children === "string" ? children : undefined}>{children}</dd>
+      <dd title={text}>{text && !plain && !text.includes(" ") ? <MiddleCut text={text} /> : children}</dd>
     </>
   );
 }

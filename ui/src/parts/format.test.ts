@@ -166,6 +166,15 @@ test("ids keep seven characters, names keep their last segment", () => {
   expect(f.shortId("4bf92f3577b34da6")).toBe("4bf92f3");
   expect(f.cutMiddle("worker.orders", 20)).toBe("worker.orders");
   expect(f.cutMiddle("warehouse.reservations.europe.orders", 20)).toBe("warehouse.re….orders");
+  expect(f.cutMiddle("reservations-of-everything", 12)).toBe("reser…ything");
+});
+
+test("a path or name keeps its beginning and its last segments", () => {
+  expect(f.splitMiddle("GET /HelloWorld/Greeter/SayHello")).toEqual(["GET /HelloWorld/Greeter", "/SayHello"]);
+  expect(f.splitMiddle("GET /catalog/products/sencha")).toEqual(["GET /catalog/products", "/sencha"]);
+  expect(f.splitMiddle("worker.orders")).toEqual(["worker", ".orders"]);
+  expect(f.splitMiddle("amqp-0f3a9c1b7d5e4a62b1908c7d6e5f4a3b")).toEqual(["amqp-0f3a9c1b7d5e4a62b190", "8c7d6e5f4a3b"]);
+  expect(f.splitMiddle("orders")).toEqual(["orders", ""]);
 });
 
 test("plurals", () => {

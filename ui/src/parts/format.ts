@@ -245,12 +245,25 @@ function splitUnit(text: string): [string, string] {
 /** Ids keep their first seven characters. */
 export const shortId = (id: string): string => id.slice(0, 7);
 
-/** Paths and queue names keep their last segment and lose their middle. */
+/** At most so much of a path or name is kept at its end. */
+const TAIL_MAX = 12;
+
+/** The beginning, and the last segments of a path or name: what stays when its middle goes. Text of few letters has no tail. */
+export function splitMiddle(text: string, max = TAIL_MAX): [head: string, tail: string] {
+  if (text.length <= Math.min(max, TAIL_MAX)) return [text, ""];
+  const least = Math.max(2, text.length - max);
+  for (let at = least; at < text.length - 2; at += 1) {
+    if ("/.:-_ ".includes(text.charAt(at))) return [text.slice(0, at), text.slice(at)];
+  }
+  const at = Math.max(least, Math.floor(text.length / 2));
+  return [text.slice(0, at), text.slice(at)];
+}
+
+/** Where only characters can be counted: the same cut, with what is left out as "…". */
 export function cutMiddle(text: string, max: number): string {
   if (text.length <= max) return text;
-  const tail = text.slice(Math.max(text.lastIndexOf("."), text.lastIndexOf("/"), text.length - Math.floor(max / 2)));
-  const last = tail.length > max - 2 ? tail.slice(tail.length - (max - 2)) : tail;
-  return `${text.slice(0, max - 1 - last.length)}…${last}`;
+  const [, tail] = splitMiddle(text, Math.floor(max / 2));
+  return `${text.slice(0, Math.max(0, max - 1 - tail.length))}…${tail}`;
 }
 
 /** Names lose their end. */

@@ -7,6 +7,7 @@ import type { LogRow, Page } from "../../api/types";
 import { useKeys } from "../../keys/useKeys";
 import { CopyButton } from "../../parts/CopyButton";
 import { clockMs, duration, shortId } from "../../parts/format";
+import { MiddleCut } from "../../parts/MiddleCut";
 import { ServiceName } from "../../parts/marks";
 import { oneLine } from "../../parts/rows";
 import { SectionHead, SidePanel } from "../../parts/SidePanel";
@@ -55,7 +56,7 @@ export function LogPanel({ row, query, change, close, open }: LogPanelProps) {
         {fields.map(([name, value]) => (
           <div key={name}>
             <dt title={name}>{name}</dt>
-            <dd title={value}>{name === "service" ? <ServiceName name={value} /> : value}</dd>
+            <dd>{name === "service" ? <ServiceName name={value} /> : <MiddleCut text={oneLine(value)} />}</dd>
             <span>
               <button
                 type="button"

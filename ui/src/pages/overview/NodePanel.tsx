@@ -4,6 +4,7 @@ import { Link } from "@tanstack/react-router";
 import type { MapEdge, MapNode, Service, TrafficMap } from "../../api/types";
 import { Bytes } from "../../parts/Bytes";
 import { plural } from "../../parts/format";
+import { MiddleCut } from "../../parts/MiddleCut";
 import { Rods, ServiceName, StateMark, stateTone } from "../../parts/marks";
 import { Num } from "../../parts/Num";
 import { Facts, SectionHead, SidePanel } from "../../parts/SidePanel";
@@ -28,8 +29,10 @@ export function NodePanel({ id, map, members, services, onOpen, onExpand, close 
     node?.kind === "service" || node?.kind === "gateway" ? services.find((s) => s.name === node.name) : undefined;
   const title = service ? (
     <ServiceName name={service.name} slot={service.slot} link={false} />
+  ) : node?.kind === "queue" ? (
+    <MiddleCut text={name} />
   ) : (
-    <span className={node?.kind === "queue" ? "mono" : undefined}>{name}</span>
+    name
   );
   return (
     <SidePanel
@@ -175,8 +178,10 @@ function Edges({ title, edges, end, map, onOpen }: EdgesProps) {
         const n = nameOf(e);
         return n?.kind === "service" || n?.kind === "gateway" ? (
           <ServiceName name={n.name} slot={n.slot} link={false} />
+        ) : n?.kind === "queue" ? (
+          <MiddleCut text={n.name} />
         ) : (
-          <span className={n?.kind === "queue" ? "mono" : undefined}>{n?.name ?? end(e)}</span>
+          (n?.name ?? end(e))
         );
       },
     },

@@ -3,6 +3,7 @@
 import { useNavigate } from "@tanstack/react-router";
 import { useMemo } from "react";
 import type { MapEdge, MapNode, TrafficMap } from "../../api/types";
+import { MiddleCut } from "../../parts/MiddleCut";
 import { ServiceName, StateMark } from "../../parts/marks";
 import { Num } from "../../parts/Num";
 import { Empty } from "../../parts/Region";
@@ -28,8 +29,7 @@ function NodeCell({ node }: { node: MapNode | undefined }) {
   }
   return (
     <>
-      <span className={node.kind === "queue" ? "mono" : undefined}>{node.name}</span>{" "}
-      <span className="meta">{node.kind}</span>
+      {node.kind === "queue" ? <MiddleCut text={node.name} /> : node.name} <span className="meta">{node.kind}</span>
     </>
   );
 }

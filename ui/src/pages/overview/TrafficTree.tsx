@@ -5,6 +5,7 @@ import { useMemo } from "react";
 import type { MapNode, TrafficMap } from "../../api/types";
 import { channelFill, channelTone } from "../../parts/depth";
 import { countShort, durationShort, rateGlued, share } from "../../parts/format";
+import { MiddleCut } from "../../parts/MiddleCut";
 import { Rods, ServiceName } from "../../parts/marks";
 import { Empty } from "../../parts/Region";
 import { type TreeRow, treeOf } from "./mapTree";
@@ -54,11 +55,11 @@ function Name({ node }: { node: MapNode }) {
     return (
       <>
         <Link
-          className="mono"
+          className="cut"
           to="/queues/$queueSpace/$queueName"
           params={{ queueSpace: node.id.slice(6).split(" ")[0] as string, queueName: node.name }}
         >
-          {node.name}
+          <MiddleCut text={node.name} />
         </Link>
         <span className="rods channel" aria-hidden="true">
           {Array.from({ length: CHANNEL }, (_, i) => (

@@ -24,6 +24,7 @@ import { valueText } from "./queue";
 import type { ExchangeSearch } from "./search";
 import { useWouldRoute, WouldRoute } from "./WouldRoute";
 import "./queues.css";
+import { MiddleCut } from "../../parts/MiddleCut";
 
 export function ExchangePage() {
   const { exchangeSpace: space, exchangeName: alias } = useParams({
@@ -42,7 +43,7 @@ export function ExchangePage() {
         Exchanges
       </Link>
       <span className="sep">/</span>
-      <span className="mono cut">{exchangeName(detail.data?.name ?? alias)}</span>
+      <MiddleCut text={exchangeName(detail.data?.name ?? alias)} />
     </>
   );
   if (!detail.data || detail.error) {
@@ -205,7 +206,7 @@ function Bindings({ exchange, reached }: { exchange: ExchangeDetail; reached: Re
   }
   const left: FlowEnd[] = exchange.fed_by.map((b) => ({
     id: `${b.source} ${bindingKey(b)}`,
-    node: <ExchangeName space={exchange.space} name={b.source} max={30} />,
+    node: <ExchangeName space={exchange.space} name={b.source} />,
     label: bindingKey(b),
   }));
   const right: FlowEnd[] = exchange.leads_to.map((b) => ({
@@ -220,7 +221,7 @@ function Bindings({ exchange, reached }: { exchange: ExchangeDetail; reached: Re
     <>
       <Flow
         label={`What leads to ${exchange.name}, and what it leads to`}
-        middle={<b className="mono">{exchange.name}</b>}
+        middle={<MiddleCut text={exchange.name} className="strong" />}
         left={left}
         right={right}
         noLeft="Publishers only"
@@ -249,7 +250,7 @@ function columnsOf(space: string): Column<Binding>[] {
       width: 360,
       narrow: 140,
       title: bindingKey,
-      cell: (b) => <span className="mono">{bindingKey(b)}</span>,
+      cell: (b) => <MiddleCut text={bindingKey(b)} />,
     },
   ];
 }

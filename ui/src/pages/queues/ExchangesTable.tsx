@@ -1,6 +1,7 @@
 import { useNavigate } from "@tanstack/react-router";
 import type { Exchange } from "../../api/types";
 import { useList } from "../../live/useList";
+import { MiddleCut } from "../../parts/MiddleCut";
 import { Num } from "../../parts/Num";
 import { Empty } from "../../parts/Region";
 import type { Column } from "../../parts/Table";
@@ -17,8 +18,7 @@ const COLUMNS: Column<Exchange>[] = [
     head: "Exchange",
     narrow: "rest",
     sort: (e) => e.name,
-    title: (e) => exchangeName(e.name),
-    cell: (e) => <span className={`mono${e.name ? "" : " meta"}`}>{exchangeName(e.name)}</span>,
+    cell: (e) => <MiddleCut text={exchangeName(e.name)} className={e.name ? "" : "meta"} />,
   },
   { id: "kind", head: "Type", width: 120, narrow: 76, sort: (e) => e.kind, cell: (e) => e.kind },
   {

@@ -9,6 +9,7 @@ import { usePaused } from "../../live/hooks";
 import { paused } from "../../live/pause";
 import { clockMs, count, duration, plural } from "../../parts/format";
 import { Journey, type JourneyStep } from "../../parts/Journey";
+import { MiddleCut } from "../../parts/MiddleCut";
 import { Empty, Fault, NoMatch, Outlines } from "../../parts/Region";
 import { Facts, SectionHead, SidePanel } from "../../parts/SidePanel";
 import { type Column, Table } from "../../parts/Table";
@@ -37,7 +38,7 @@ const columnsOf = (space: string): Column<FollowedMessage>[] => [
     width: 150,
     cell: (m) => <ExchangeName space={space} name={m.exchange} />,
   },
-  { id: "key", head: "Key", width: 170, narrow: "rest", cell: (m) => <span className="mono">{m.routing_key}</span> },
+  { id: "key", head: "Key", width: 170, narrow: "rest", cell: (m) => <MiddleCut text={m.routing_key} /> },
   {
     id: "body",
     head: "Body",
@@ -52,10 +53,10 @@ const columnsOf = (space: string): Column<FollowedMessage>[] => [
       m.queues.length === 0 ? (
         <span className="meta">–</span>
       ) : (
-        <>
+        <span className="with-rest">
           <QueueName space={space} name={m.queues[0] as string} />
-          {m.queues.length > 1 ? <span className="meta"> +{m.queues.length - 1}</span> : null}
-        </>
+          {m.queues.length > 1 ? <span className="meta">+{m.queues.length - 1}</span> : null}
+        </span>
       ),
   },
   {

@@ -7,6 +7,7 @@ import type { PolicyRow } from "../../api/types";
 import { EditDialog, useEdit } from "../../parts/Confirm";
 import { Check, Choice, TextField } from "../../parts/Form";
 import { plural } from "../../parts/format";
+import { MiddleCut } from "../../parts/MiddleCut";
 import { Pill } from "../../parts/marks";
 import { Num } from "../../parts/Num";
 import { Empty } from "../../parts/Region";
@@ -44,7 +45,7 @@ const COLUMNS: Column<PolicyRow>[] = [
     narrow: "rest",
     sort: (p) => p.pattern,
     title: (p) => p.pattern,
-    cell: (p) => <span className="mono">{p.pattern}</span>,
+    cell: (p) => <MiddleCut text={p.pattern} />,
   },
   { id: "to", head: "Applies to", width: 130, sort: (p) => p.apply_to, cell: (p) => p.apply_to.replace("_", " ") },
   {

@@ -13,6 +13,7 @@ import { DepthChannel } from "../../parts/DepthChannel";
 import { upFor } from "../../parts/format";
 import { Icon } from "../../parts/Icon";
 import { Menu } from "../../parts/Menu";
+import { MiddleCut } from "../../parts/MiddleCut";
 import { Pill } from "../../parts/marks";
 import { Num } from "../../parts/Num";
 import { Fault, Outlines } from "../../parts/Region";
@@ -47,7 +48,7 @@ export function QueuePage() {
         Queues
       </Link>
       <span className="sep">/</span>
-      <span className="mono cut">{name}</span>
+      <MiddleCut text={name} />
     </>
   );
   if (!queue) {

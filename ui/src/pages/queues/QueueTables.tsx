@@ -5,6 +5,7 @@ import type { ReactNode } from "react";
 import type { Binding, Fates, QueueDetail } from "../../api/types";
 import { Flow, type FlowEnd } from "../../parts/Flow";
 import { count, plural } from "../../parts/format";
+import { MiddleCut } from "../../parts/MiddleCut";
 import { ServiceName } from "../../parts/marks";
 import { Empty } from "../../parts/Region";
 import { Segments } from "../../parts/Segments";
@@ -63,7 +64,7 @@ function Bindings({ queue }: { queue: QueueDetail }) {
     { id: "default", node: <ExchangeName space={queue.space} name="" />, label: queue.name, dashed: true },
     ...queue.bindings.map((b) => ({
       id: `${b.source} ${bindingKey(b)}`,
-      node: <ExchangeName space={queue.space} name={b.source} max={30} />,
+      node: <ExchangeName space={queue.space} name={b.source} />,
       label: bindingKey(b),
     })),
   ];
@@ -80,7 +81,7 @@ function Bindings({ queue }: { queue: QueueDetail }) {
   return (
     <Flow
       label={`What leads to ${queue.name}, and who takes from it`}
-      middle={<b className="mono">{queue.name}</b>}
+      middle={<MiddleCut text={queue.name} className="strong" />}
       left={left}
       right={right}
       noRight="No consumer"

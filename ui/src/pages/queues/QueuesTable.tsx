@@ -3,6 +3,7 @@ import type { Queue } from "../../api/types";
 import { useList } from "../../live/useList";
 import { Bytes } from "../../parts/Bytes";
 import { DepthSmall } from "../../parts/DepthChannel";
+import { MiddleCut } from "../../parts/MiddleCut";
 import { Num } from "../../parts/Num";
 import type { Column } from "../../parts/Table";
 import { Duration } from "../../parts/Time";
@@ -21,8 +22,7 @@ const COLUMNS: Column<Queue>[] = [
     head: "Queue",
     narrow: "rest",
     sort: (q) => q.name,
-    title: (q) => q.name,
-    cell: (q) => <span className="mono">{q.name}</span>,
+    cell: (q) => <MiddleCut text={q.name} />,
   },
   {
     id: "depth",

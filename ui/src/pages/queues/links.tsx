@@ -1,36 +1,29 @@
 // The broker's nouns as links: queues, exchanges and connections, each to its page.
 
 import { Link } from "@tanstack/react-router";
-import { cutMiddle } from "../../parts/format";
+import { MiddleCut } from "../../parts/MiddleCut";
 
 /** What the default exchange, which has no name, is called in paths. */
 const DEFAULT_ALIAS = "amq.default";
 export const exchangeName = (name: string): string => name || "(default)";
 export const exchangePath = (name: string): string => name || DEFAULT_ALIAS;
 
-export function QueueName({ space, name, max }: { space: string; name: string; max?: number }) {
+export function QueueName({ space, name }: { space: string; name: string }) {
   return (
-    <Link
-      className="mono"
-      title={name}
-      to="/queues/$queueSpace/$queueName"
-      params={{ queueSpace: space, queueName: name }}
-    >
-      {max ? cutMiddle(name, max) : name}
+    <Link className="cut" to="/queues/$queueSpace/$queueName" params={{ queueSpace: space, queueName: name }}>
+      <MiddleCut text={name} />
     </Link>
   );
 }
 
-export function ExchangeName({ space, name, max }: { space: string; name: string; max?: number }) {
-  const shown = exchangeName(name);
+export function ExchangeName({ space, name }: { space: string; name: string }) {
   return (
     <Link
-      className="mono"
-      title={shown}
+      className="cut"
       to="/queues/-/exchanges/$exchangeSpace/$exchangeName"
       params={{ exchangeSpace: space, exchangeName: exchangePath(name) }}
     >
-      {max ? cutMiddle(shown, max) : shown}
+      <MiddleCut text={exchangeName(name)} />
     </Link>
   );
 }

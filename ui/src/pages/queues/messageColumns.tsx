@@ -4,6 +4,7 @@ import { Link } from "@tanstack/react-router";
 import type { PeekedMessage } from "../../api/types";
 import { Bytes } from "../../parts/Bytes";
 import { shortId } from "../../parts/format";
+import { MiddleCut } from "../../parts/MiddleCut";
 import { ServiceName } from "../../parts/marks";
 import { Num } from "../../parts/Num";
 import type { Column } from "../../parts/Table";
@@ -68,8 +69,7 @@ const KEY: Column<Row> = {
   head: "Key",
   width: 150,
   narrow: 116,
-  title: (m) => m.routing_key,
-  cell: (m) => <span className="mono">{m.routing_key || <span className="meta">(empty)</span>}</span>,
+  cell: (m) => (m.routing_key ? <MiddleCut text={m.routing_key} /> : <span className="mono meta">(empty)</span>),
 };
 const BODY: Column<Row> = {
   id: "body",

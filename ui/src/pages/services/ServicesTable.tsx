@@ -4,6 +4,7 @@ import { useMemo } from "react";
 import type { Service } from "../../api/types";
 import { Bytes } from "../../parts/Bytes";
 import { duration, share } from "../../parts/format";
+import { MiddleCut } from "../../parts/MiddleCut";
 import { Rods, ServiceName, StateMark, stateTone } from "../../parts/marks";
 import { Num, Unknown } from "../../parts/Num";
 import { Spark } from "../../parts/Spark";
@@ -26,7 +27,9 @@ export const COLUMNS: Column<ServiceRow>[] = [
     title: (r) => of(r).name,
     cell: (r) =>
       r.instance ? (
-        <span className="indent mono">{r.instance.name}</span>
+        <span className="indent">
+          <MiddleCut text={r.instance.name} />
+        </span>
       ) : (
         <ServiceName name={r.service.name} slot={r.service.slot} />
       ),
@@ -84,7 +87,7 @@ export const COLUMNS: Column<ServiceRow>[] = [
           dash
         )
       ) : r.service.route ? (
-        <span className="mono">{r.service.route.replace(/\/?$/, "/*")}</span>
+        <MiddleCut text={r.service.route.replace(/\/?$/, "/*")} />
       ) : (
         dash
       ),

@@ -32,6 +32,7 @@ import type { TraceSearch } from "./search";
 import { Waterfall } from "./waterfall";
 import "../logs/logs.css";
 import "./traces.css";
+import { MiddleCut } from "../../parts/MiddleCut";
 
 export function TracePage() {
   const { traceId } = useParams({ from: "/traces/$traceId" });
@@ -57,8 +58,7 @@ export function TracePage() {
               Traces
             </Link>
             <span className="sep">/</span>
-            <span className="mono">{root ? titleOf(root) : ""}</span>{" "}
-            <span className="mono meta light">{shortId(traceId)}</span>
+            <MiddleCut text={root ? titleOf(root) : ""} /> <span className="mono meta light">{shortId(traceId)}</span>
           </>
         }
       />
@@ -318,7 +318,7 @@ const SPAN_COLUMNS: Column<SpanRow>[] = [
     narrow: "rest",
     sort: (s) => s.name,
     title: (s) => s.name,
-    cell: (s) => <span className="mono">{s.name}</span>,
+    cell: (s) => <MiddleCut text={s.name} />,
   },
   {
     id: "kind",

@@ -8,6 +8,7 @@ import type { Scatter, SpanRow, Trace } from "../../api/types";
 import { useKeys } from "../../keys/useKeys";
 import { useSlot } from "../../live/slots";
 import { count, duration, plural, share } from "../../parts/format";
+import { MiddleCut } from "../../parts/MiddleCut";
 import { ServiceName, slotColour } from "../../parts/marks";
 import { Fault, Outlines } from "../../parts/Region";
 import { Facts, SectionHead, SidePanel } from "../../parts/SidePanel";
@@ -38,7 +39,7 @@ export function TracePanel({ id, query, change, close }: TracePanelProps) {
     <SidePanel
       label={`Trace ${id}`}
       width={400}
-      title={<span className="mono">{root ? titleOf(root) : id}</span>}
+      title={<MiddleCut text={root ? titleOf(root) : id} />}
       tools={
         <Link className="btn sm" to="/traces/$traceId" params={{ traceId: id }}>
           Open <kbd>O</kbd>

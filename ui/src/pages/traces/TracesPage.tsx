@@ -24,6 +24,7 @@ import type { TracesSearch } from "./search";
 import { TracePanel } from "./TracePanel";
 import "../logs/logs.css";
 import "./traces.css";
+import { MiddleCut } from "../../parts/MiddleCut";
 
 /** Rows shown at once; the footer says how many more match. */
 const SHOWN = 500;
@@ -279,10 +280,10 @@ const COLUMNS: Column<TraceRow>[] = [
     sort: (row) => row.request ?? row.root,
     title: (row) => `${row.root_service} ${row.request ?? ""}\n${row.root}\n${row.trace_id}`,
     cell: (row) => (
-      <>
-        <span className="mono">{row.request ?? row.root}</span>{" "}
-        <span className="mono-11 meta">{shortId(row.trace_id)}</span>
-      </>
+      <span className="with-rest">
+        <MiddleCut text={row.request ?? row.root} />
+        <span className="mono-11 meta wide-only">{shortId(row.trace_id)}</span>
+      </span>
     ),
   },
   {
