@@ -430,3 +430,24 @@ test("a long name loses its middle: its end is seen, and its text stays whole", 
     await waitUntil("nothing is cut where there is room", async () => !(await cuts()).cut);
   });
 });
+
+test("permissions and topic permissions stand in the same columns", async () => {
+  const one = { write: ".*", read: "^order" };
+  await reactor.api("topic-permissions/%2F/guest?exchange=amq.topic", {
+    method: "PUT",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(one),
+  });
+  const heads = async (page, tab) => {
+    await page.goto(`${base}/access?tab=${tab}`);
+    await page.getByRole("row", { name: /guest/ }).waitFor();
+    const lefts = await page
+      .locator("th")
+      .evaluateAll((nodes) => nodes.map((node) => [node.innerText, Math.round(node.getBoundingClientRect().left)]));
+    return Object.fromEntries(lefts);
+  };
+  await on("/access", {}, async (page) => {
+    const [all, topics] = [await heads(page, "permissions"), await heads(page, "topics")];
+    for (const head of ["User", "Space", "Write", "Read"]) assert.equal(topics[head], all[head], head);
+  });
+});

@@ -7,30 +7,17 @@ import { TextField } from "../../parts/Form";
 import { Empty } from "../../parts/Region";
 import { ShortList } from "../../parts/ShortList";
 import type { Column } from "../../parts/Table";
+import { MIDDLE_WIDTH, NARROW_WIDTH, read, space, user, write } from "./columns";
 import { Pattern } from "./Pattern";
 import { listState, NEW, type TabProps } from "./search";
 import { useNames } from "./useNames";
 
 const COLUMNS: Column<PermissionRow>[] = [
-  {
-    id: "user",
-    head: "User",
-    width: 200,
-    narrow: "rest",
-    sort: (p) => p.user,
-    cell: (p) => <span className="mono">{p.user}</span>,
-  },
-  {
-    id: "space",
-    head: "Space",
-    width: 160,
-    narrow: 90,
-    sort: (p) => p.space,
-    cell: (p) => <span className="mono">{p.space}</span>,
-  },
-  { id: "configure", head: "Configure", cell: (p) => <Pattern text={p.configure} />, title: (p) => p.configure },
-  { id: "write", head: "Write", narrow: 90, cell: (p) => <Pattern text={p.write} />, title: (p) => p.write },
-  { id: "read", head: "Read", narrow: 90, cell: (p) => <Pattern text={p.read} />, title: (p) => p.read },
+  user,
+  { ...space, narrow: NARROW_WIDTH },
+  { id: "configure", head: "Configure", width: MIDDLE_WIDTH, cell: (p) => <Pattern text={p.configure} /> },
+  write,
+  read,
 ];
 
 const keyOf = (p: PermissionRow) => `${p.user} ${p.space}`;

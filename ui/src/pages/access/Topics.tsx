@@ -6,41 +6,28 @@ import { get, segment } from "../../api/client";
 import type { TopicPermissionRow } from "../../api/types";
 import { EditDialog, useEdit } from "../../parts/Confirm";
 import { TextField } from "../../parts/Form";
+import { MiddleCut } from "../../parts/MiddleCut";
 import { Empty } from "../../parts/Region";
 import { ShortList } from "../../parts/ShortList";
 import type { Column } from "../../parts/Table";
 import { pathWith } from "../queues/action";
-import { Pattern } from "./Pattern";
+import { MIDDLE_WIDTH, NARROW_WIDTH, read, space, user, write } from "./columns";
 import { listState, NEW, type TabProps } from "./search";
 import { useNames } from "./useNames";
 
 const COLUMNS: Column<TopicPermissionRow>[] = [
-  {
-    id: "user",
-    head: "User",
-    width: 200,
-    narrow: "rest",
-    sort: (p) => p.user,
-    cell: (p) => <span className="mono">{p.user}</span>,
-  },
-  {
-    id: "space",
-    head: "Space",
-    width: 160,
-    sort: (p) => p.space,
-    cell: (p) => <span className="mono">{p.space}</span>,
-  },
+  user,
+  space,
   {
     id: "exchange",
     head: "Exchange",
-    width: 220,
-    narrow: 100,
+    width: MIDDLE_WIDTH,
+    narrow: NARROW_WIDTH,
     sort: (p) => p.exchange,
-    title: (p) => p.exchange,
-    cell: (p) => <span className="mono">{p.exchange}</span>,
+    cell: (p) => <MiddleCut text={p.exchange} />,
   },
-  { id: "write", head: "Write", narrow: 80, cell: (p) => <Pattern text={p.write} />, title: (p) => p.write },
-  { id: "read", head: "Read", narrow: 80, cell: (p) => <Pattern text={p.read} />, title: (p) => p.read },
+  write,
+  read,
 ];
 
 const keyOf = (p: TopicPermissionRow) => `${p.user} ${p.space} ${p.exchange}`;
