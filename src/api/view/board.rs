@@ -12,7 +12,7 @@ use crate::kernel::platform;
 use crate::kernel::{Clock, Instant};
 use crate::telemetry::view::Tone;
 use arc_swap::ArcSwap;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -21,6 +21,8 @@ pub type Key = (Arc<str>, Arc<str>);
 
 /// Services that left, still shown; beyond it they are forgotten.
 const DEPARTED_MAX: usize = 1_024;
+/// What left and nothing defines is told of for so long: as long as the dashboard's default range shows what it did.
+pub(super) const DEPARTED_KEPT: Duration = Duration::from_secs(15 * 60);
 /// A state must hold this long to be coloured, and be gone this long to lose its colour again.
 const TONE_APPEARS: Duration = Duration::from_secs(10);
 const TONE_CLEARS: Duration = Duration::from_secs(30);
@@ -162,16 +164,22 @@ impl Board {
         slot
     }
 
-    /// Remembers services that are here now, and says which others were here before.
-    pub fn departed(&self, present: &[(Key, Departed)]) -> Vec<(Key, Departed)> {
+    /// Remembers services that are here now, and says which others were here lately.
+    pub fn departed(&self, present: &[(Key, Departed)], now_ns: u64) -> Vec<(Key, Departed)> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.departed.retain(|_, departed| now_ns.saturating_sub(departed.left_ns) < DEPARTED_KEPT.as_nanos() as u64);
         for (key, now) in present {
             if known.departed.len() < DEPARTED_MAX || known.departed.contains_key(key) {
                 known.departed.insert(key.clone(), now.clone());
             }
         }
-        let gone = |key: &Key| !present.iter().any(|(here, _)| here == key);
-        known.departed.iter().filter(|(key, _)| gone(key)).map(|(key, departed)| (key.clone(), departed.clone())).collect()
+        let here: HashSet<&Key> = present.iter().map(|(key, _)| key).collect();
+        known
+            .departed
+            .iter()
+            .filter(|(key, _)| !here.contains(key))
+            .map(|(key, departed)| (key.clone(), departed.clone()))
+            .collect()
     }
 }
 
@@ -337,13 +345,16 @@ mod tests {
     }
 
     #[test]
-    fn a_service_that_left_is_remembered_until_it_is_back() {
+    fn a_service_that_left_is_remembered_until_it_is_back_or_a_quarter_of_an_hour_has_passed() {
         let board = Board::default();
         let key: Key = ("/".into(), "orders".into());
         let here = Departed { source: crate::model::service::Source::Amqp, language: None, left_ns: 7 };
-        assert!(board.departed(&[(key.clone(), here.clone())]).is_empty());
-        assert_eq!(board.departed(&[]).len(), 1);
-        assert!(board.departed(&[(key, here)]).is_empty());
+        assert!(board.departed(&[(key.clone(), here.clone())], 7).is_empty());
+        assert_eq!(board.departed(&[], 8).len(), 1);
+        assert!(board.departed(&[(key, here)], 9).is_empty());
+        let kept_ns = DEPARTED_KEPT.as_nanos() as u64;
+        assert_eq!(board.departed(&[], 6 + kept_ns).len(), 1);
+        assert!(board.departed(&[], 7 + kept_ns).is_empty());
     }
 
     fn connection(id: u64, in_bytes: u64, since_ns: u64) -> ConnectionView {

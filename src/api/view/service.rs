@@ -2,14 +2,14 @@
 //! space and name.
 
 use super::Sources;
-use super::board::{Departed, Key};
+use super::board::{DEPARTED_KEPT, Departed, Key};
 use crate::broker::view::BindingView;
 use crate::model::service::{InstanceState, ServiceName, Source};
 use crate::model::table::Field;
 use crate::model::topology::{CALL_EXCHANGE, DEFAULT_SPACE};
 use crate::registry;
 use crate::supervisor;
-use crate::telemetry::view::{Red, SeenService, Tone};
+use crate::telemetry::view::{Red, SeenInstance, SeenService, Tone};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -48,7 +48,10 @@ pub struct Service {
     pub rate_spark: Vec<u64>,
     pub cpu_share: Option<f64>,
     pub memory_bytes: Option<u64>,
+    /// When the first of its instances began; null when it has none.
     pub since_us: Option<u64>,
+    /// When its last instance left, or when it was last heard of if only its telemetry is known; null while it is here.
+    pub left_us: Option<u64>,
     pub restart_count: u32,
     pub last_line: Option<Arc<str>>,
     pub instances: Vec<Instance>,
@@ -83,15 +86,16 @@ struct Parts {
     departed: Option<Departed>,
 }
 
-/// All services, the gateway first, then by space and name.
+/// All services, the gateway first, then by space and name. What nothing defines is listed for [`DEPARTED_KEPT`] after it left.
 pub fn services(sources: &Sources) -> Vec<Service> {
     let mut parts = collect(sources);
     let now_ns = sources.clock.unix_nanos();
     let present: Vec<(Key, Departed)> =
         parts.iter().filter_map(|(key, parts)| parts.presence(now_ns).map(|presence| (key.clone(), presence))).collect();
-    for (key, departed) in sources.board.departed(&present) {
+    for (key, departed) in sources.board.departed(&present, now_ns) {
         parts.entry(key).or_default().departed = Some(departed);
     }
+    parts.retain(|_, parts| !parts.is_forgotten(now_ns));
     let mut services = vec![gateway(sources)];
     services.extend(parts.into_iter().map(|(key, parts)| parts.shape(key, sources, now_ns)));
     services
@@ -167,6 +171,7 @@ fn blank(space: Arc<str>, name: Arc<str>) -> Service {
         cpu_share: None,
         memory_bytes: None,
         since_us: None,
+        left_us: None,
         restart_count: 0,
         last_line: None,
         instances: Vec::new(),
@@ -204,8 +209,10 @@ impl Parts {
         service.route = answers_http.then(|| format!("/{name}"));
         service.language = self.language();
         service.last_line = self.last_line();
-        service.instances = self.instances();
-        service.since_us = self.since_us(&service.instances);
+        service.instances = self.instances(now_ns);
+        service.left_us = self.left_us(now_ns);
+        let began = service.instances.iter().map(|instance| instance.since_us).min();
+        service.since_us = began.filter(|_| service.left_us.is_none());
         service.restart_count = service.instances.iter().map(|instance| instance.restart_count).sum();
         service.cpu_share = sum(service.instances.iter().map(|instance| instance.cpu_share));
         service.memory_bytes = service.instances.iter().filter_map(|instance| instance.memory_bytes).reduce(|a, b| a + b);
@@ -226,11 +233,25 @@ impl Parts {
         if self.departed.is_some() {
             return (InstanceState::Detached, "its last instance has left".into());
         }
-        let silence = self.seen.as_ref().map(|seen| now_ns.saturating_sub(seen.last_us.saturating_mul(1_000)));
-        match silence {
-            Some(silence) if silence <= SILENCE_MAX.as_nanos() as u64 => (InstanceState::Ready, "".into()),
-            _ => (InstanceState::Detached, "sends no telemetry any more".into()),
+        heard(self.seen.as_ref().map_or(0, |seen| seen.last_us), now_ns)
+    }
+
+    fn is_here(&self) -> bool {
+        !self.registered.is_empty() || self.supervised.is_some()
+    }
+
+    fn left_us(&self, now_ns: u64) -> Option<u64> {
+        if self.is_here() {
+            return None;
         }
+        let silent = || self.seen.as_ref().map(|seen| seen.last_us).filter(|last_us| silence(*last_us, now_ns) > SILENCE_MAX);
+        self.departed.as_ref().map(|departed| departed.left_ns / 1_000).or_else(silent)
+    }
+
+    /// It is not here, nothing defines it, and whatever was heard of it is long past.
+    fn is_forgotten(&self, now_ns: u64) -> bool {
+        let heard_lately = self.seen.as_ref().is_some_and(|seen| silence(seen.last_us, now_ns) < DEPARTED_KEPT);
+        !self.is_here() && !self.bound && self.departed.is_none() && !heard_lately
     }
 
     fn sources(&self) -> Vec<Source> {
@@ -264,14 +285,9 @@ impl Parts {
         printed.or_else(|| self.seen.as_ref().and_then(|seen| seen.last_line.clone()))
     }
 
-    fn since_us(&self, instances: &[Instance]) -> Option<u64> {
-        let running = instances.iter().map(|instance| instance.since_us).min();
-        running.or_else(|| self.departed.as_ref().map(|departed| departed.left_ns / 1_000))
-    }
-
     /// Registered instances with what the supervisor measures of them, then those it does not run now, then those that only
     /// telemetry knows.
-    fn instances(&self) -> Vec<Instance> {
+    fn instances(&self, now_ns: u64) -> Vec<Instance> {
         let supervised: Vec<_> = self.supervised.iter().flat_map(|service| &service.instances).collect();
         let mut instances: Vec<Instance> = Vec::new();
         for known in &self.registered {
@@ -301,7 +317,8 @@ impl Parts {
             add(from_process(process));
         }
         if self.registered.is_empty() && self.supervised.is_none() && !self.bound {
-            self.seen.iter().flat_map(|seen| &seen.instances).for_each(|seen| add(from_telemetry(seen)));
+            let seen = self.seen.iter().flat_map(|seen| &seen.instances);
+            seen.filter(|seen| silence(seen.last_us, now_ns) < DEPARTED_KEPT).for_each(|seen| add(from_telemetry(seen, now_ns)));
         }
         instances
     }
@@ -323,12 +340,13 @@ fn from_process(process: &supervisor::InstanceView) -> Instance {
     }
 }
 
-fn from_telemetry(seen: &crate::telemetry::view::SeenInstance) -> Instance {
+fn from_telemetry(seen: &SeenInstance, now_ns: u64) -> Instance {
+    let (state, reason) = heard(seen.last_us, now_ns);
     Instance {
         id: 0,
         name: seen.name.clone(),
-        state: InstanceState::Ready,
-        reason: "".into(),
+        state,
+        reason,
         source: Source::Telemetry,
         pid: None,
         http: None,
@@ -339,6 +357,64 @@ fn from_telemetry(seen: &crate::telemetry::view::SeenInstance) -> Instance {
     }
 }
 
+/// Whoever is known only from telemetry is here for as long as it sends some.
+fn heard(last_us: u64, now_ns: u64) -> (InstanceState, Arc<str>) {
+    if silence(last_us, now_ns) <= SILENCE_MAX {
+        (InstanceState::Ready, "".into())
+    } else {
+        (InstanceState::Detached, "sends no telemetry any more".into())
+    }
+}
+
+fn silence(last_us: u64, now_ns: u64) -> Duration {
+    Duration::from_nanos(now_ns.saturating_sub(last_us.saturating_mul(1_000)))
+}
+
 fn sum(shares: impl Iterator<Item = Option<f64>>) -> Option<f64> {
     shares.flatten().reduce(|a, b| a + b)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIN_US: u64 = 60_000_000;
+
+    fn heard_of(last_us: u64) -> Parts {
+        let instance = |name: &str, last_us: u64| SeenInstance { name: name.into(), first_us: 0, last_us };
+        let seen = SeenService {
+            space: "/".into(),
+            name: "orders".into(),
+            language: None,
+            instances: vec![instance("orders-1", 0), instance("orders-2", last_us)],
+            last_us,
+            last_line: None,
+        };
+        Parts { seen: Some(seen), ..Parts::default() }
+    }
+
+    fn told(parts: &Parts, minute: u64) -> (InstanceState, Option<u64>, bool, Vec<InstanceState>) {
+        let now_ns = minute * MIN_US * 1_000;
+        let instances = parts.instances(now_ns).iter().map(|instance| instance.state).collect();
+        (parts.state(now_ns).0, parts.left_us(now_ns), parts.is_forgotten(now_ns), instances)
+    }
+
+    #[test]
+    fn a_service_known_from_its_telemetry_leaves_when_it_is_silent_and_is_forgotten_later() {
+        use InstanceState::{Detached, Ready};
+        let parts = heard_of(9 * MIN_US);
+        assert_eq!(told(&parts, 10), (Ready, None, false, vec![Detached, Ready]));
+        assert_eq!(told(&parts, 14), (Detached, Some(9 * MIN_US), false, vec![Detached, Detached]));
+        assert_eq!(told(&parts, 16), (Detached, Some(9 * MIN_US), false, vec![Detached]));
+        assert_eq!(told(&parts, 24), (Detached, Some(9 * MIN_US), true, vec![]));
+    }
+
+    #[test]
+    fn a_service_that_something_defines_stays() {
+        let bound = Parts { bound: true, ..heard_of(0) };
+        assert!(!bound.is_forgotten(100 * MIN_US * 1_000));
+        let left = Departed { source: Source::Amqp, language: None, left_ns: 5_000 };
+        let departed = Parts { departed: Some(left), bound: true, ..Parts::default() };
+        assert_eq!((departed.left_us(9_000), departed.is_forgotten(9_000)), (Some(5), false));
+    }
 }

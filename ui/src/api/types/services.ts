@@ -28,7 +28,10 @@ export interface Service {
   rate_spark: number[];
   cpu_share: number | null;
   memory_bytes: number | null;
+  /** When the first of its instances began; null when it has none. */
   since_us: Micros | null;
+  /** When its last instance left, or when it was last heard of if only its telemetry is known; null while it is here. */
+  left_us: Micros | null;
   restart_count: number;
   last_line: string | null;
   instances: Instance[];

@@ -142,6 +142,7 @@ function NodeFacts({ node, service }: { node: MapNode; service: Service | undefi
             : null,
           service?.memory_bytes ? ["Memory", <Bytes key="m" value={service.memory_bytes} />] : null,
           service?.since_us ? ["Up for", <Since key="t" at={service.since_us} />] : null,
+          service?.left_us ? ["Gone for", <Since key="l" at={service.left_us} />] : null,
         ]}
       />
       {service ? (

@@ -1,6 +1,6 @@
 // The table of services: state in words, instances, how it is here, route, rate, errors, latency, process, last line.
 
-import { useMemo } from "react";
+import { type ReactNode, useMemo } from "react";
 import type { Service } from "../../api/types";
 import { Bytes } from "../../parts/Bytes";
 import { duration, share } from "../../parts/format";
@@ -16,6 +16,18 @@ import { how, instanceKey, isOpen, restartTone, type ServiceRow, serviceKey, sta
 
 const of = (r: ServiceRow) => r.instance ?? r.service;
 const dash = <Unknown />;
+
+/** How long a service that nothing defines is gone: then it is soon forgotten. One that is bound waits for somebody. */
+function leftWords({ service, instance }: ServiceRow): ReactNode {
+  if (instance || !service.left_us) return null;
+  const silent = service.sources.every((source) => source === "telemetry");
+  return (
+    <>
+      {silent ? "Silent for " : "Left "}
+      <Since at={service.left_us} suffix={silent ? "" : " ago"} />
+    </>
+  );
+}
 
 export const COLUMNS: Column<ServiceRow>[] = [
   {
@@ -44,7 +56,7 @@ export const COLUMNS: Column<ServiceRow>[] = [
     cell: (r) => (
       <StateMark
         state={of(r).state}
-        words={<span className={`cut ${stateTone(of(r).state)}`}>{stateWords(of(r))}</span>}
+        words={<span className={`cut ${stateTone(of(r).state)}`}>{leftWords(r) ?? stateWords(of(r))}</span>}
       />
     ),
   },
