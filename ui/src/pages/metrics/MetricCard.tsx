@@ -28,6 +28,9 @@ const AXES: Record<Unit, (v: number) => string> = {
   number: axisNumber,
 };
 
+/** The least an axis reaches to, so that half of it has a label of its own. */
+const LEAST: Record<Unit, number> = { duration: 2_000, bytes: 2, share: 0, number: 0 };
+
 export function MetricCard({ card, instrument, change }: MetricCardProps) {
   const group = card.group ?? (instrument && instrument.services.length > 1 ? "service" : undefined);
   const { answer, problem } = useSeries({ name: card.name, service: card.service, group });
@@ -66,6 +69,7 @@ export function MetricCard({ card, instrument, change }: MetricCardProps) {
         height={156}
         left={56}
         axis={AXES[unit]}
+        least={LEAST[unit]}
         base1024={unit === "bytes"}
         empty={answer ? "No points in this range" : ""}
         onIndex={setAt}
