@@ -119,7 +119,8 @@ export class Labels {
     this.used += 1;
     if (node.textContent !== text) node.textContent = text;
     if (node.className !== className) node.className = className;
-    node.style.transform = `translate(${x.toFixed(1)}px, ${y.toFixed(1)}px)`;
+    // Whole pixels: between them the edges of a label's ground are drawn as lines.
+    node.style.transform = `translate(${Math.round(x)}px, ${Math.round(y)}px)`;
     node.hidden = false;
     return node;
   }
