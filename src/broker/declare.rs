@@ -1,5 +1,6 @@
 //! Declaring and deleting queues: what RabbitMQ checks, in its words. Exchanges and bindings are `exchanges`'s.
 
+use super::config::ConnectionId;
 use super::effects::Effects;
 use super::queue::{self, Consumer, InUse, Queue, QueueSettings};
 use super::refused::Refused;
@@ -30,6 +31,13 @@ pub struct DeleteRule {
     pub if_empty: bool,
 }
 
+/// A queue that is to be.
+struct New<'a> {
+    spec: QueueSpec,
+    settings: &'a QueueSettings,
+    owner: Option<ConnectionId>,
+}
+
 impl Vhost {
     /// Creates, or checks that what exists is equivalent. An empty name asks for a generated one.
     pub fn declare_queue(&self, spec: &QueueSpec, actor: Actor<'_>) -> Result<Declared, Refused> {
@@ -37,34 +45,23 @@ impl Vhost {
         let generated = spec.name.is_empty();
         let name = if generated { format!("amq.gen-{}", rng::token::<16>()) } else { spec.name.clone() };
         actor.must(Action::Configure, "queue", &name, space)?;
-        let mut topology = self.topology_mut();
-        if let Some(queue) = topology.queues.get(name.as_str()).cloned() {
-            drop(topology);
-            self.must_own(&queue, actor)?;
-            self.shared.counts.queues_declared.add(1);
-            must_be_equivalent_queue(&queue.spec, spec, space)?;
-            return Ok(self.declared(&queue, false));
-        }
-        if let Some(prefix) = reserved_prefix(&name).filter(|_| !generated) {
-            return Err(Refused::AccessRefused(format!("queue name '{name}' contains reserved prefix '{prefix}*'")));
-        }
-        let settings = check_queue(&name, spec, actor, space)?;
-        if topology.queues.len() >= limit::QUEUES_MAX {
-            let text =
-                format!("cannot declare queue '{name}': queue limit in vhost '{space}' ({}) is reached", limit::QUEUES_MAX);
-            return Err(Refused::Precondition(text));
-        }
-        self.admits_queue(&name, topology.queues.len())?;
-        let owner = actor.connection.filter(|_| spec.exclusive);
-        let mut effects = Effects::new(self.shared.clock.now());
-        let queue = Queue::new(QueueSpec { name, ..spec.clone() }, owner, effects.now);
-        let policy = self.policies().of_queue(&queue.name, settings.kind);
-        let declared = queue::Declared { settings: &settings, vhost: self.me.clone() };
-        queue.rule(&declared, policy, &mut effects);
-        queue.be_seen_by(&self.taps);
-        topology.queues.insert(queue.name.clone(), queue.clone());
-        drop(topology);
-        effects.run_quietly(&self.shared);
+        let (queue, kind) = loop {
+            if let Some(queue) = self.find_queue(&name) {
+                self.must_own(&queue, actor)?;
+                self.shared.counts.queues_declared.add(1);
+                must_be_equivalent_queue(&queue.spec, spec, space)?;
+                return Ok(self.declared(&queue, false));
+            }
+            if let Some(prefix) = reserved_prefix(&name).filter(|_| !generated) {
+                return Err(Refused::AccessRefused(format!("queue name '{name}' contains reserved prefix '{prefix}*'")));
+            }
+            let settings = check_queue(&name, spec, actor, space)?;
+            let owner = actor.connection.filter(|_| spec.exclusive);
+            let new = New { spec: QueueSpec { name: name.clone(), ..spec.clone() }, settings: &settings, owner };
+            if let Some(queue) = self.add_queue(new)? {
+                break (queue, settings.kind);
+            }
+        };
         self.note_rules(&queue);
         self.shared.counts.queues_declared.add(1);
         self.shared.counts.queues_created.add(1);
@@ -72,13 +69,40 @@ impl Vhost {
         self.shared.announce("queue.created", || {
             let of = &queue.spec;
             self.event_of(&queue.name, &actor.principal.user)
-                .with("type", Field::text(format!("rabbit_{}_queue", settings.kind.as_str())))
+                .with("type", Field::text(format!("rabbit_{}_queue", kind.as_str())))
                 .with("durable", Field::Bool(of.durable))
                 .with("auto_delete", Field::Bool(of.auto_delete))
                 .with("exclusive", Field::Bool(of.exclusive))
                 .with("arguments", Field::Table(of.arguments.clone()))
         });
         Ok(self.declared(&queue, true))
+    }
+
+    /// `None` if there is one of that name by now, or other policies hold: it is to be declared again.
+    fn add_queue(&self, new: New<'_>) -> Result<Option<Arc<Queue>>, Refused> {
+        let New { spec, settings, owner } = new;
+        let (space, name) = (self.name(), spec.name.clone());
+        // Asked without the lock, under which everybody would wait for a slow pattern.
+        let policies = self.policies();
+        let policy = policies.of_queue(&name, settings.kind);
+        let mut topology = self.topology_mut();
+        if topology.queues.contains_key(name.as_str()) || !self.still_rule(&policies) {
+            return Ok(None);
+        }
+        if topology.queues.len() >= limit::QUEUES_MAX {
+            let text =
+                format!("cannot declare queue '{name}': queue limit in vhost '{space}' ({}) is reached", limit::QUEUES_MAX);
+            return Err(Refused::Precondition(text));
+        }
+        self.admits_queue(&name, topology.queues.len())?;
+        let mut effects = Effects::new(self.shared.clock.now());
+        let queue = Queue::new(spec, owner, effects.now);
+        queue.rule(&queue::Declared { settings, vhost: self.me.clone() }, policy, &mut effects);
+        queue.be_seen_by(&self.taps);
+        topology.queues.insert(queue.name.clone(), queue.clone());
+        drop(topology);
+        effects.run_quietly(&self.shared);
+        Ok(Some(queue))
     }
 
     /// Asks for a queue without creating it.

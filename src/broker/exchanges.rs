@@ -21,27 +21,20 @@ impl Vhost {
         let (space, name) = (self.name(), &spec.name);
         must_not_be_default(name)?;
         actor.must(Action::Configure, "exchange", name, space)?;
-        let mut topology = self.topology_mut();
-        if let Some(exchange) = topology.exchanges.get(name.as_str()) {
-            must_be_equivalent(&exchange.spec, spec, space)?;
-            return Ok(false);
+        loop {
+            if let Some(known) = self.exchange_spec(name) {
+                must_be_equivalent(&known, spec, space)?;
+                return Ok(false);
+            }
+            if let Some(prefix) = reserved_prefix(name) {
+                return Err(Refused::AccessRefused(format!("exchange name '{name}' contains reserved prefix '{prefix}*'")));
+            }
+            check_alternate(spec, actor, space)?;
+            Routes::check_exchange(spec.kind, &spec.arguments)?;
+            if self.add_exchange(spec)? {
+                break;
+            }
         }
-        if let Some(prefix) = reserved_prefix(name) {
-            return Err(Refused::AccessRefused(format!("exchange name '{name}' contains reserved prefix '{prefix}*'")));
-        }
-        check_alternate(spec, actor, space)?;
-        Routes::check_exchange(spec.kind, &spec.arguments)?;
-        if topology.exchanges.len() >= limit::EXCHANGES_MAX {
-            let text = format!(
-                "cannot declare exchange '{name}': exchange limit in vhost '{space}' ({}) is reached",
-                limit::EXCHANGES_MAX
-            );
-            return Err(Refused::Precondition(text));
-        }
-        let mut exchange = Exchange::new(spec.clone());
-        exchange.apply(self.policies().of_exchange(&exchange.name));
-        topology.exchanges.insert(exchange.name.clone(), exchange);
-        drop(topology);
         self.changed();
         let user = &actor.principal.user;
         self.shared.announce("exchange.created", || {
@@ -52,6 +45,25 @@ impl Vhost {
                 .with("internal", Field::Bool(spec.internal))
                 .with("arguments", Field::Table(spec.arguments.clone()))
         });
+        Ok(true)
+    }
+
+    /// False if there is one of that name by now, or other policies hold: it is to be declared again.
+    fn add_exchange(&self, spec: &ExchangeSpec) -> Result<bool, Refused> {
+        // Asked without the lock, under which everybody would wait for a slow pattern.
+        let policies = self.policies();
+        let mut exchange = Exchange::new(spec.clone());
+        exchange.apply(policies.of_exchange(&exchange.name));
+        let mut topology = self.topology_mut();
+        if topology.exchanges.contains_key(&exchange.name) || !self.still_rule(&policies) {
+            return Ok(false);
+        }
+        if topology.exchanges.len() >= limit::EXCHANGES_MAX {
+            let (name, space, max) = (&exchange.name, self.name(), limit::EXCHANGES_MAX);
+            let text = format!("cannot declare exchange '{name}': exchange limit in vhost '{space}' ({max}) is reached");
+            return Err(Refused::Precondition(text));
+        }
+        topology.exchanges.insert(exchange.name.clone(), exchange);
         Ok(true)
     }
 

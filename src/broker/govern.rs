@@ -108,6 +108,11 @@ impl Vhost {
         self.policies.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Whether these still hold. To be asked under the topology's lock: whoever sets others later finds what was added under it.
+    pub(super) fn still_rule(&self, policies: &Arc<dyn Policies>) -> bool {
+        Arc::ptr_eq(policies, &self.policies())
+    }
+
     /// From now on these policies hold, for what exists too.
     pub fn set_policies(&self, policies: Arc<dyn Policies>) {
         *self.policies.write().unwrap_or_else(PoisonError::into_inner) = policies.clone();

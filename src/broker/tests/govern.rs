@@ -7,9 +7,11 @@ use crate::model::account::UserLimits;
 use crate::model::catalog::SpaceRules;
 use crate::model::change::Change;
 use crate::model::identity::Principal;
+use crate::model::policy::{ExchangePolicy, Policies, QueueKind, QueuePolicy};
 use crate::model::space::{Space, SpaceLimits};
 use crate::model::table::Field;
-use crate::model::topology::QueueSpec;
+use crate::model::topology::{ExchangeKind, QueueSpec};
+use std::fmt;
 use std::sync::{Arc, Mutex};
 
 fn rule(broker: &Broker, limits: SpaceLimits, default_queue_type: Option<&str>) {
@@ -130,4 +132,71 @@ fn a_lasting_queue_that_expires_is_told_too() {
     world.wait(50);
     let told = told.0.lock().expect("no panic").join("\n");
     assert_eq!(told, "queue brief created by guest\nqueue brief deleted by rmq-internal");
+}
+
+/// Policies that others take the place of while they are asked.
+struct Passing {
+    broker: Arc<Broker>,
+    next: Mutex<Option<Arc<dyn Policies>>>,
+}
+
+impl Passing {
+    fn pass(&self) {
+        // Setting policies looks through the whole topology: it would wait for ever for whoever asks under its lock.
+        if let Some(next) = self.next.lock().expect("no panic").take() {
+            self.broker.vhost("/").expect("the space").set_policies(next);
+        }
+    }
+}
+
+impl fmt::Debug for Passing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("policies that pass")
+    }
+}
+
+impl Policies for Passing {
+    fn of_queue(&self, _: &str, _: QueueKind) -> QueuePolicy {
+        self.pass();
+        QueuePolicy { policy: Some("before".into()), ..QueuePolicy::default() }
+    }
+
+    fn of_exchange(&self, name: &str) -> ExchangePolicy {
+        if !name.starts_with("amq.") && !name.starts_with("reactor.") {
+            self.pass();
+        }
+        ExchangePolicy { policy: Some("before".into()), ..ExchangePolicy::default() }
+    }
+}
+
+#[derive(Debug)]
+struct Lasting;
+
+impl Policies for Lasting {
+    fn of_queue(&self, _: &str, _: QueueKind) -> QueuePolicy {
+        QueuePolicy { policy: Some("after".into()), ..QueuePolicy::default() }
+    }
+
+    fn of_exchange(&self, _: &str) -> ExchangePolicy {
+        ExchangePolicy { policy: Some("after".into()), ..ExchangePolicy::default() }
+    }
+}
+
+#[test]
+fn policies_are_matched_without_holding_up_others_and_a_change_meanwhile_is_not_missed() {
+    let world = World::new();
+    let mut peer = world.connect();
+    let vhost = world.broker.vhost("/").expect("the space");
+    let pass = || {
+        let next: Arc<dyn Policies> = Arc::new(Lasting);
+        vhost.set_policies(Arc::new(Passing { broker: world.broker.clone(), next: Mutex::new(Some(next)) }));
+    };
+    pass();
+    peer.declare("q");
+    assert_eq!(world.view("q").policy.policy.as_deref(), Some("after"));
+    peer.delete("q").expect("deleted");
+    pass();
+    peer.exchange("e", ExchangeKind::Fanout);
+    let exchange = vhost.exchanges().into_iter().find(|exchange| &*exchange.name == "e").expect("declared");
+    assert_eq!(exchange.policy.as_deref(), Some("after"));
 }
