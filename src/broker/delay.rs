@@ -1,20 +1,20 @@
 //! Exchanges of type `x-delayed-message`: a message with the header `x-delay` waits so many milliseconds, then goes the way of the
 //! exchange's `x-delayed-type`. Waiting messages are in memory, count against the memory level, and go with their exchange.
 
+use super::deadlines::Timed;
 use super::effects::Effects;
 use super::refused::Refused;
 use super::republish::Republished;
 use super::routing::{Asked, Route};
+use super::shared::Shared;
 use super::vhost::Vhost;
 use crate::kernel::Instant;
 use crate::model::table::Field;
 use crate::wire::amqp::{Properties, PropertyList, RawField, RawTable, table};
 use bytes::Bytes;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::sync::Notify;
 
 pub(super) const DELAY_HEADER: &str = "x-delay";
 /// Longest delay, in ms; with a longer one a message is not delayed at all, as by RabbitMQ's plugin.
@@ -72,9 +72,6 @@ impl Late {
 #[derive(Debug, Default)]
 pub(super) struct Delayed {
     waiting: Mutex<Waiting>,
-    sooner: Arc<Notify>,
-    /// A task sees to it that what is due goes.
-    timed: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -82,6 +79,8 @@ struct Waiting {
     by_time: BTreeMap<(Instant, u64), Late>,
     next: u64,
     by_exchange: HashMap<Arc<str>, u64>,
+    /// When the space asked to be called.
+    asked: Option<Instant>,
 }
 
 impl Waiting {
@@ -113,10 +112,6 @@ impl Delayed {
     /// Messages that wait in an exchange.
     pub fn count(&self, exchange: &str) -> u64 {
         self.waiting().by_exchange.get(exchange).copied().unwrap_or(0)
-    }
-
-    fn next_due(&self) -> Option<Instant> {
-        self.waiting().by_time.first_key_value().map(|((at, _), _)| *at)
     }
 }
 
@@ -154,16 +149,23 @@ impl Vhost {
             waiting.by_time.insert((due, number), late);
         }
         self.shared.book(weight);
-        self.keep_time();
+        self.ask_in_time();
     }
 
-    /// Lets go what is due.
-    pub(super) fn release_due(&self) {
-        let now = self.shared.clock.now();
-        let due = self.delayed.waiting().take_due(now);
-        if due.is_empty() {
-            return;
-        }
+    /// Asks to be called when the next is due, if that is sooner than what was asked for.
+    fn ask_in_time(self: &Arc<Self>) {
+        let (instead_of, at) = {
+            let mut waiting = self.delayed.waiting();
+            let Some((&(at, _), _)) = waiting.by_time.first_key_value() else { return };
+            if waiting.asked.is_some_and(|asked| asked <= at) {
+                return;
+            }
+            (waiting.asked.replace(at), at)
+        };
+        self.shared.deadlines.set(self, instead_of, at);
+    }
+
+    fn release(&self, due: Vec<Late>, now: Instant) {
         let mut effects = Effects::new(now);
         for late in due {
             self.shared.book(-late.weight());
@@ -198,39 +200,17 @@ impl Vhost {
         }
         self.shared.book(-freed);
     }
-
-    /// Wakes the space's timer, or starts it if there is none.
-    fn keep_time(self: &Arc<Self>) {
-        if self.delayed.timed.swap(true, Ordering::AcqRel) {
-            self.delayed.sooner.notify_one();
-            return;
-        }
-        match tokio::runtime::Handle::try_current() {
-            Ok(runtime) => drop(runtime.spawn(release_in_time(Arc::downgrade(self)))),
-            // Without a runtime somebody else calls `release_due`.
-            Err(_) => self.delayed.timed.store(false, Ordering::Release),
-        }
-    }
 }
 
-/// Releases what is due until nothing waits, or the space is gone.
-async fn release_in_time(vhost: Weak<Vhost>) {
-    loop {
-        let Some(space) = vhost.upgrade() else { return };
-        space.release_due();
-        let Some(due) = space.delayed.next_due() else {
-            space.delayed.timed.store(false, Ordering::Release);
-            // One that came in between saw a timer that was about to end.
-            if space.delayed.next_due().is_none() || space.delayed.timed.swap(true, Ordering::AcqRel) {
-                return;
-            }
-            continue;
+impl Timed for Vhost {
+    fn on_time(self: Arc<Self>, now: Instant, _: &Shared) {
+        let due = {
+            let mut waiting = self.delayed.waiting();
+            waiting.asked = None;
+            waiting.take_due(now)
         };
-        let wait = due.since(space.shared.clock.now());
-        let sooner = space.delayed.sooner.clone();
-        drop(space);
-        // Either way it looks again.
-        let _ = tokio::time::timeout(wait, sooner.notified()).await;
+        self.release(due, now);
+        self.ask_in_time();
     }
 }
 

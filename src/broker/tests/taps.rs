@@ -427,10 +427,8 @@ fn a_delayed_message_waits_its_time_and_shows_its_delay_negated() {
     assert_eq!(waiting(&vhost), Some(3));
     assert!(matches!(peer.get("q"), Some(Said::Message { body, .. }) if body == b"now"));
     assert!(peer.get("q").is_none());
-    world.clock.advance(Duration::from_millis(499));
-    vhost.release_due();
-    world.clock.advance(Duration::from_millis(1));
-    vhost.release_due();
+    world.wait(499);
+    world.wait(1);
     let Some(Said::Message { body, exchange, properties, .. }) = peer.get("q") else { panic!("the first") };
     assert_eq!((&body[..], exchange.as_str()), (&b"first"[..], "late"));
     let headers = Properties::check(&properties).expect("good").headers().map(RawTable::to_table).expect("headers");
@@ -442,8 +440,7 @@ fn a_delayed_message_waits_its_time_and_shows_its_delay_negated() {
     let held = world.broker.totals().queue_bytes;
     peer.client.delete_exchange(1, "late", false).expect("deleted");
     assert!(world.broker.totals().queue_bytes < held);
-    world.clock.advance(Duration::from_secs(1));
-    vhost.release_due();
+    world.wait(1_000);
     assert!(peer.get("q").is_none());
 }
 
@@ -458,14 +455,12 @@ fn a_transaction_delays_what_it_publishes_from_its_commit_on() {
     peer.bind("q", "late", "").expect("bound");
     peer.client.select_tx(1).expect("selected");
     late(&mut peer, "", Field::I32(100), "1");
-    world.clock.advance(Duration::from_millis(100));
-    space(&world).release_due();
+    world.wait(100);
     peer.client.begin(world.clock.now());
     peer.client.commit(1).expect("committed");
-    space(&world).release_due();
+    world.wait(0);
     assert!(peer.get("q").is_none());
-    world.clock.advance(Duration::from_millis(100));
-    space(&world).release_due();
+    world.wait(100);
     assert!(peer.get("q").is_some());
 }
 
@@ -492,7 +487,6 @@ fn a_commit_delays_what_there_was_room_for_when_it_was_published() {
     assert_eq!(refused(peer.say_with("late", "", properties, false, b"3")), full);
     peer.client.commit(1).expect("committed whole");
     peer.flush().expect("flushed");
-    world.clock.advance(Duration::from_millis(100));
-    space(&world).release_due();
+    world.wait(100);
     assert_eq!((world.view("q").ready, world.view("plain").ready), (3, 1));
 }
