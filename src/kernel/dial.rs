@@ -1,7 +1,9 @@
 //! Outbound connections: the only place that opens one.
 
+use rustix::thread::LinkNameSpaceType;
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 use tokio::net::TcpStream;
 
@@ -12,6 +14,17 @@ pub async fn tcp(to: SocketAddr, limit: Duration) -> io::Result<TcpStream> {
     })??;
     stream.set_nodelay(true)?;
     Ok(stream)
+}
+
+/// As [`tcp_blocking`], from another network namespace (an open file such as those in `/run/netns`) than this process's; that needs
+/// CAP_SYS_ADMIN. Linux, namespaces(7).
+pub fn tcp_blocking_from(namespace: OwnedFd, to: SocketAddr, limit: Duration) -> io::Result<std::net::TcpStream> {
+    // A thread enters it for good and ends; the socket stays what it is.
+    let dial = std::thread::spawn(move || {
+        rustix::thread::move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))?;
+        tcp_blocking(to, limit)
+    });
+    dial.join().map_err(|_| io::Error::other("the dialling thread broke"))?
 }
 
 /// The same for threads that block, such as a load generator's.

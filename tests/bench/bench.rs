@@ -1,13 +1,14 @@
 //! Speed, as ratios to peers measured in the same run. `tests/run bench` builds what is measured and calls this;
 //! `README.md` beside it holds the dated results.
 //!
-//! `cargo bench --bench bench -- [start|call|telemetry|W1|W2|…]…` runs a part. `BENCH_HTML=FILE` draws the workloads' results.
+//! `cargo bench --bench bench -- [start|call|telemetry|consumers|spread|nats|W1|W2|…]…` runs a part. `BENCH_HTML=FILE` draws the workloads' results.
 
 #![allow(clippy::print_stdout, reason = "a bench prints its table")]
 
 mod call;
 mod nats;
 mod peers;
+mod spread;
 
 use peers::Peer;
 use reactor::cli::bench::{self, Client, Options, Row, Summary, WORKLOADS, Workload};
@@ -42,6 +43,12 @@ fn main() {
         start(&binary);
     }
     workloads(&binary, &wanted);
+    if wanted("consumers") {
+        consumers(&binary);
+    }
+    if wanted("spread") {
+        spread::compare(&binary);
+    }
     if wanted("nats") {
         nats::compare(&binary);
     }
@@ -128,8 +135,44 @@ fn workloads(binary: &Path, wanted: &dyn Fn(&str) -> bool) {
     }
 }
 
+/// W1 with more consumers of its queue.
+fn consumers(binary: &Path) {
+    println!("\nW1 with one to eight consuming connections, {RUNS} runs in turns\n");
+    println!("| consumers | reactor | RabbitMQ | × | lost, twice | broker CPU µs |\n|---|---|---|---|---|---|");
+    let workload = Workload::find("W1").expect("W1");
+    let (reactor, rabbitmq) = (Peer::reactor(binary, &[]), Peer::rabbitmq());
+    for count in 1..=8 {
+        let once = |peer: &Peer| run_with(workload, peer, Options { consumers: count, ..options(2.0) });
+        let (mut own, mut other) = (Vec::new(), Vec::new());
+        for _ in 0..RUNS {
+            own.push(once(&reactor));
+            other.extend(rabbitmq.as_ref().map(once));
+        }
+        let own = Summary::of(workload, &own).expect("runs");
+        print_short(&count.to_string(), &own, Summary::of(workload, &other).as_ref());
+    }
+}
+
+/// A row of those tables that compare one workload under several conditions.
+pub fn print_short(what: &str, own: &Summary, other: Option<&Summary>) {
+    let rate = |summary: &Summary| summary.figures.first().map_or("-".into(), bench::figure_text);
+    println!(
+        "| {what} | {} | {} | {} | {}, {} | {} |",
+        rate(own),
+        other.map_or("-".into(), rate),
+        other.and_then(|other| own.ratio(other)).map_or("-".into(), |ratio| format!("{ratio:.1}")),
+        own.lost,
+        own.duplicated,
+        own.broker_us.map_or("-".into(), |us| format!("{us:.2}")),
+    );
+}
+
 fn run(workload: Workload, peer: &Peer) -> Row {
-    workload.run(&peer.target, options(2.0)).unwrap_or_else(|error| panic!("{} against {}: {error:#}", workload.id, peer.name))
+    run_with(workload, peer, options(2.0))
+}
+
+fn run_with(workload: Workload, peer: &Peer, options: Options) -> Row {
+    workload.run(&peer.target, options).unwrap_or_else(|error| panic!("{} against {}: {error:#}", workload.id, peer.name))
 }
 
 fn print_row(own: &Summary, other: Option<&Summary>) {

@@ -2,7 +2,7 @@
 
 use reactor::cli::bench::{Client, Target};
 use std::fs;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -20,27 +20,65 @@ fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a free port").port()
 }
 
-fn local(port: u16) -> SocketAddr {
-    SocketAddr::from(([127, 0, 0, 1], port))
+/// Of `guest`, with every peer; reactor's token, which is its password from elsewhere.
+const PASSWORD: &str = "guest";
+
+/// Where a peer runs and its clients are.
+pub struct Place {
+    pub address: IpAddr,
+    /// A network namespace by name, if another than this one.
+    pub namespace: Option<&'static str>,
+    /// Those of its publishers and of its consumers.
+    pub clients: Option<(PathBuf, PathBuf)>,
+}
+
+impl Place {
+    pub fn here() -> Place {
+        Place { address: IpAddr::from([127, 0, 0, 1]), namespace: None, clients: None }
+    }
+
+    /// `program`, to be run there.
+    fn command(&self, program: &Path) -> Command {
+        match self.namespace {
+            None => Command::new(program),
+            Some(namespace) => {
+                let mut command = Command::new("ip");
+                command.args(["netns", "exec", namespace]).arg(program);
+                command
+            }
+        }
+    }
 }
 
 impl Peer {
     /// Starts reactor with every door on a free port; `settings` are more `REACTOR_…` variables.
     pub fn reactor(binary: &Path, settings: &[(&str, &str)]) -> Peer {
+        Peer::reactor_at(Place::here(), binary, settings)
+    }
+
+    pub fn reactor_at(place: Place, binary: &Path, settings: &[(&str, &str)]) -> Peer {
         let folder = scratch("reactor");
         let (amqp, http) = (free_port(), free_port());
-        let mut command = Command::new(binary);
+        let mut command = place.command(binary);
         command.args(["up", "--ephemeral"]).current_dir(&folder).stdout(Stdio::null()).stderr(Stdio::null());
         for name in ["HTTP", "HTTPS", "CONTROL", "BUS", "AMQPS", "OTLP_GRPC", "OTLP_HTTP", "MANAGEMENT", "PROMETHEUS"] {
             command.env(format!("REACTOR_PORTS_{name}"), "0");
         }
         command.env("REACTOR_PORTS_AMQP", amqp.to_string()).env("REACTOR_PORTS_INGRESS", http.to_string());
         command.envs(settings.iter().copied());
-        Peer::start("reactor", command, local(amqp), Some(local(http)), folder)
+        if place.namespace.is_some() {
+            let users = [("REACTOR_BIND", "all"), ("REACTOR_AUTH_TOKEN", PASSWORD)];
+            command.envs(users);
+        }
+        Peer::start("reactor", command, place, (amqp, Some(http)), folder)
     }
 
     /// Starts Debian's RabbitMQ with no plugin and default settings; `None` when it is not installed.
     pub fn rabbitmq() -> Option<Peer> {
+        Peer::rabbitmq_at(Place::here())
+    }
+
+    pub fn rabbitmq_at(place: Place) -> Option<Peer> {
         let script = Path::new("/usr/lib/rabbitmq/bin/rabbitmq-server");
         if !script.exists() {
             return None;
@@ -48,40 +86,50 @@ impl Peer {
         let folder = scratch("rabbitmq");
         let (amqp, epmd, dist) = (free_port(), free_port(), free_port());
         fs::write(folder.join("plugins"), "[].\n").expect("a writable scratch folder");
-        let mut command = Command::new(script);
+        let config = format!("loopback_users = none\ndefault_pass = {PASSWORD}\n");
+        fs::write(folder.join("rabbitmq.conf"), config).expect("a writable scratch folder");
+        let mut command = place.command(script);
         command.stdout(Stdio::null()).stderr(Stdio::null()).env("HOME", &folder);
         for (name, value) in [
             ("RABBITMQ_NODENAME", format!("bench{amqp}@localhost")),
             ("RABBITMQ_NODE_PORT", amqp.to_string()),
-            ("RABBITMQ_NODE_IP_ADDRESS", "127.0.0.1".into()),
+            ("RABBITMQ_NODE_IP_ADDRESS", place.address.to_string()),
             ("RABBITMQ_DIST_PORT", dist.to_string()),
             ("ERL_EPMD_PORT", epmd.to_string()),
             ("RABBITMQ_MNESIA_BASE", folder.join("data").display().to_string()),
             ("RABBITMQ_LOG_BASE", folder.join("log").display().to_string()),
             ("RABBITMQ_ENABLED_PLUGINS_FILE", folder.join("plugins").display().to_string()),
-            ("RABBITMQ_CONFIG_FILE", folder.join("none").display().to_string()),
+            ("RABBITMQ_CONFIG_FILE", folder.join("rabbitmq").display().to_string()),
             ("RABBITMQ_PID_FILE", folder.join("pid").display().to_string()),
         ] {
             command.env(name, value);
         }
-        Some(Peer::start("RabbitMQ", command, local(amqp), None, folder))
+        Some(Peer::start("RabbitMQ", command, place, (amqp, None), folder))
     }
 
-    fn start(name: &'static str, mut command: Command, amqp: SocketAddr, http: Option<SocketAddr>, folder: PathBuf) -> Peer {
+    fn start(name: &'static str, mut command: Command, place: Place, (amqp, http): (u16, Option<u16>), folder: PathBuf) -> Peer {
         use std::os::unix::process::CommandExt as _;
         command.process_group(0);
         let begun = Instant::now();
         let child = command.spawn().unwrap_or_else(|error| panic!("{name} cannot be started: {error}"));
-        let url = format!("amqp://guest:guest@{amqp}/%2F");
-        let target = Target::parse(&url).expect("an address");
-        let mut peer = Peer { name, target, http, started_in: Duration::ZERO, child, folder };
+        let url = format!("amqp://guest:{PASSWORD}@{}:{amqp}/%2F", place.address);
+        let target = || Target {
+            namespace: place.clients.as_ref().map(|(publishers, _)| publishers.clone()),
+            consumers_namespace: place.clients.as_ref().map(|(_, consumers)| consumers.clone()),
+            ..Target::parse(&url).expect("an address")
+        };
+        let http = http.map(|port| SocketAddr::new(place.address, port));
+        let mut peer = Peer { name, target: target(), http, started_in: Duration::ZERO, child, folder };
         while Client::connect(&peer.target, 1).is_err() {
-            assert!(begun.elapsed() < Duration::from_secs(60), "{name} does not answer on {amqp}");
+            assert!(begun.elapsed() < Duration::from_secs(60), "{name} does not answer on {url}");
             std::thread::sleep(Duration::from_millis(1));
         }
         peer.started_in = begun.elapsed();
-        // Now that it listens, its process can be found.
-        peer.target = Target::parse(&url).expect("an address");
+        // Now that it listens, its process can be found; in another namespace only the one that was started.
+        peer.target = target();
+        if place.namespace.is_some() && name == "reactor" {
+            peer.target.pid = Some(peer.child.id());
+        }
         peer
     }
 

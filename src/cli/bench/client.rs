@@ -11,6 +11,7 @@ use crate::wire::amqp::method::{
 };
 use crate::wire::amqp::{Encode, LongStr, Method, MethodId, PropertyList, RawTable};
 use anyhow::{Context, anyhow, bail};
+use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
@@ -113,8 +114,14 @@ pub struct Consume<'a> {
 impl Client {
     /// A connection with `channels` open channels, numbered from 1.
     pub fn connect(to: &Target, channels: u16) -> anyhow::Result<Self> {
-        let stream =
-            dial::tcp_blocking(to.address, DIAL_LIMIT).with_context(|| format!("no broker answers on {}", to.address))?;
+        let stream = match &to.namespace {
+            None => dial::tcp_blocking(to.address, DIAL_LIMIT),
+            Some(namespace) => {
+                File::open(namespace).and_then(|open| dial::tcp_blocking_from(open.into(), to.address, DIAL_LIMIT))
+            }
+        };
+        let from = || to.namespace.as_ref().map_or(String::new(), |namespace| format!(" from {}", namespace.display()));
+        let stream = stream.with_context(|| format!("no broker answers on {}{}", to.address, from()))?;
         stream.set_read_timeout(Some(SILENCE_MAX))?;
         let mut client = Client { stream, input: vec![0; READ_BYTES], at: 0, filled: 0 };
         client.stream.write_all(PROTOCOL_HEADER)?;

@@ -215,10 +215,11 @@ impl Run<'_> {
 
     fn go(&self) -> anyhow::Result<Outcome> {
         let shape = self.shape;
+        let for_consumers = self.to.for_consumers();
         let mut consumers = Vec::new();
         for queue in 0..shape.queues {
             for _ in 0..shape.consumers_per_queue {
-                let mut client = Client::connect(self.to, shape.channels)?;
+                let mut client = Client::connect(&for_consumers, shape.channels)?;
                 for channel in 1..=shape.channels {
                     let (name, no_ack) = (self.queue(queue), shape.ack_every == 0);
                     client.consume(Consume {

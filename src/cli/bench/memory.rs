@@ -25,17 +25,20 @@ pub struct Idle {
 pub fn idle(to: &Target, connections: u32, queues: u32) -> anyhow::Result<Idle> {
     let mut setup = Client::connect(to, 1)?;
     let before = resident(to)?;
-    let held = (0..connections).map(|_| Client::connect(to, 1)).collect::<anyhow::Result<Vec<_>>>()?;
-    let with_connections = resident(to)?;
-    drop(held);
-    let without = resident(to)?;
     let name = |at: u32| format!("bench-idle-{}-{at}", std::process::id());
     (0..queues).try_for_each(|at| setup.declare_queue(&name(at)))?;
     let with_queues = resident(to)?;
+    // The queues stay meanwhile: what they gave back would hide what the connections take.
+    let held = (0..connections).map(|_| Client::connect(to, 1)).collect::<anyhow::Result<Vec<_>>>()?;
+    let with_connections = resident(to)?;
+    drop(held);
     (0..queues).try_for_each(|at| setup.delete_queue(&name(at)))?;
     setup.close()?;
     let each = |more: u64, less: u64, count: u32| more.saturating_sub(less) as f64 / f64::from(count.max(1));
-    Ok(Idle { connection_bytes: each(with_connections, before, connections), queue_bytes: each(with_queues, without, queues) })
+    Ok(Idle {
+        connection_bytes: each(with_connections, with_queues, connections),
+        queue_bytes: each(with_queues, before, queues),
+    })
 }
 
 fn resident(to: &Target) -> anyhow::Result<u64> {

@@ -21,7 +21,7 @@ use super::{Outcome, print};
 use crate::kernel::counted;
 use anyhow::{Context, bail};
 use clap::Args;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 #[derive(Clone, Debug, Args)]
@@ -47,6 +47,12 @@ pub struct BenchArguments {
     /// Messages, connections or queues where a workload counts instead of lasting.
     #[arg(long, value_name = "N")]
     count: Option<u64>,
+    /// Network namespace that clients dial from: a name as `ip netns` lists them, or a path. Needs root.
+    #[arg(long, value_name = "NETNS", value_parser = namespace)]
+    from: Option<PathBuf>,
+    /// Another one that the consumers of W1 to W8 dial from.
+    #[arg(long, value_name = "NETNS", value_parser = namespace)]
+    consume_from: Option<PathBuf>,
     /// Show the workloads and end.
     #[arg(long)]
     list: bool,
@@ -80,7 +86,8 @@ fn bench(arguments: &BenchArguments) -> anyhow::Result<Outcome> {
     if !(0.05..=3_600.0).contains(&arguments.seconds) {
         bail!("--seconds {} makes no sense: give a time from 0.05 to 3600", arguments.seconds);
     }
-    let to = Target::parse(&arguments.to)?;
+    let (namespace, consumers_namespace) = (arguments.from.clone(), arguments.consume_from.clone());
+    let to = Target { namespace, consumers_namespace, ..Target::parse(&arguments.to)? };
     let options = Options {
         duration: Duration::from_secs_f64(arguments.seconds),
         body_bytes: arguments.size as usize,
@@ -118,6 +125,14 @@ fn bench(arguments: &BenchArguments) -> anyhow::Result<Outcome> {
     Ok(if wrong { Outcome::Failed } else { Outcome::Done })
 }
 
+fn namespace(given: &str) -> Result<PathBuf, String> {
+    let path = Path::new("/run/netns").join(given);
+    match path.exists() {
+        true => Ok(path),
+        false => Err(format!("there is no {}; `ip netns add {given}` makes one", path.display())),
+    }
+}
+
 fn chosen(ids: &[String]) -> anyhow::Result<Vec<Workload>> {
     if ids.iter().any(|id| id == "all") {
         return Ok(WORKLOADS.to_vec());
@@ -144,6 +159,13 @@ pub fn html_page(results: &[(String, Vec<Summary>)]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_unknown_namespace_is_refused_with_how_to_make_it() {
+        let error = namespace("nowhere").expect_err("refused");
+        assert_eq!(error, "there is no /run/netns/nowhere; `ip netns add nowhere` makes one");
+        assert_eq!(namespace("/proc/self/ns/net"), Ok(PathBuf::from("/proc/self/ns/net")));
+    }
 
     #[test]
     fn an_unknown_workload_is_refused_with_the_known_ones() {

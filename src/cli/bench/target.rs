@@ -4,6 +4,7 @@ use anyhow::{Context, bail};
 use percent_encoding::percent_decode_str;
 use std::fs;
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
 use std::time::Duration;
 
 #[derive(Clone, Debug)]
@@ -14,6 +15,10 @@ pub struct Target {
     pub space: String,
     /// The process that listens on the address, if it can be seen from here.
     pub pid: Option<u32>,
+    /// The network namespace that clients dial from, if another than this process's.
+    pub namespace: Option<PathBuf>,
+    /// The one that consumers of floods dial from, if another still.
+    pub consumers_namespace: Option<PathBuf>,
 }
 
 impl Target {
@@ -34,7 +39,21 @@ impl Target {
         let address = address.with_context(|| format!("'{name}' has no address"))?;
         let decoded = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
         let space = if space.is_empty() { "/".to_owned() } else { decoded(space) };
-        Ok(Target { address, user: decoded(user), password: decoded(password), space, pid: listener(address) })
+        Ok(Target {
+            address,
+            user: decoded(user),
+            password: decoded(password),
+            space,
+            pid: listener(address),
+            namespace: None,
+            consumers_namespace: None,
+        })
+    }
+
+    /// As consumers see it.
+    pub fn for_consumers(&self) -> Target {
+        let namespace = self.consumers_namespace.clone().or_else(|| self.namespace.clone());
+        Target { namespace, ..self.clone() }
     }
 
     /// What its process has used so far.
