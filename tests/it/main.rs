@@ -14,6 +14,7 @@ mod api_document;
 mod api_hostile;
 mod api_live;
 mod api_ui;
+mod cli_bench;
 mod cli_commands;
 mod cli_config;
 mod cli_up;

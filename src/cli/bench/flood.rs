@@ -418,6 +418,7 @@ impl Run<'_> {
                 break;
             }
         }
+        client.stream.set_read_timeout(Some(SILENCE_MAX))?;
         client.close()?;
         Ok(seen)
     }

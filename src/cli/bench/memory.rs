@@ -114,7 +114,7 @@ fn fill(client: &mut Client, queue: &str, count: u64, body_bytes: usize) -> anyh
 fn drain(client: &mut Client, count: u64) -> anyhow::Result<()> {
     let (mut taken, mut tag, mut acked, mut out) = (0, 0, 0, Vec::new());
     while taken < count {
-        client.fill()?;
+        // The first ones may have come with the answer to the consume.
         while let Some(frame) = client.frame()? {
             if frame.is_body() {
                 taken += 1;
@@ -127,6 +127,9 @@ fn drain(client: &mut Client, count: u64) -> anyhow::Result<()> {
             client.stream.write_all(&out)?;
             out.clear();
             acked = tag;
+        }
+        if taken < count {
+            client.fill()?;
         }
     }
     Ok(())

@@ -128,21 +128,23 @@ fn serve(client: &mut Client, over: &AtomicBool) -> anyhow::Result<()> {
     while !over.load(Ordering::Acquire) {
         client.fill_or_time_out()?;
         while let Some(frame) = client.frame()? {
+            let mut body: &[u8] = &[];
             if frame.is_header() {
-                let properties = properties_of(&frame)?;
+                let header = header_of(&frame)?;
+                let properties = Properties::check(header.properties).map_err(|_| anyhow!("broken properties came"))?;
                 reply_to = properties.reply_to().unwrap_or_default().to_owned();
                 correlation = properties.correlation_id().unwrap_or_default().to_owned();
+                if header.body_size > 0 {
+                    continue;
+                }
             } else if frame.is_body() {
-                let properties = PropertyList { correlation_id: Some(&correlation), ..PropertyList::default() }.to_bytes();
-                let publish = BasicPublish { routing_key: &reply_to, ..BasicPublish::default() };
-                encode::content(
-                    &mut out,
-                    1,
-                    &publish,
-                    encode::Content { properties: &properties, body: frame.payload },
-                    FRAME_MAX,
-                );
+                body = frame.payload;
+            } else {
+                continue;
             }
+            let properties = PropertyList { correlation_id: Some(&correlation), ..PropertyList::default() }.to_bytes();
+            let publish = BasicPublish { routing_key: &reply_to, ..BasicPublish::default() };
+            encode::content(&mut out, 1, &publish, encode::Content { properties: &properties, body }, FRAME_MAX);
         }
         if !out.is_empty() {
             client.stream.write_all(&out)?;
@@ -152,9 +154,8 @@ fn serve(client: &mut Client, over: &AtomicBool) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn properties_of<'a>(frame: &Frame<'a>) -> anyhow::Result<Properties<'a>> {
-    let header = ContentHeader::decode(frame.payload).map_err(|_| anyhow!("a broken content header came"))?;
-    Properties::check(header.properties).map_err(|_| anyhow!("broken properties came"))
+fn header_of<'a>(frame: &Frame<'a>) -> anyhow::Result<ContentHeader<'a>> {
+    ContentHeader::decode(frame.payload).map_err(|_| anyhow!("a broken content header came"))
 }
 
 /// `basic.get` and its ack, one at a time, of `count` messages that stand in the queue.
