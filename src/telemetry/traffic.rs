@@ -1,6 +1,7 @@
 //! What the one-second sampler hands in: exact counts that spans, which are sampled, cannot give. All counters are cumulative
 //! since start; telemetry takes the differences.
 
+use super::view::Tone;
 use crate::model::service::InstanceState;
 use std::sync::Arc;
 
@@ -51,7 +52,8 @@ pub struct QueueSample {
     pub unacked: u64,
     pub limit: Option<u64>,
     pub wait_p95_ns: Option<u64>,
-    pub oldest_unacked_ns: Option<u64>,
+    /// As the queue list shows it.
+    pub tone: Tone,
     /// Messages ever published into it.
     pub published: u64,
     /// Messages ever delivered out of it.

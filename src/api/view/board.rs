@@ -256,10 +256,7 @@ fn look_at_queues(
         let counts = [queue.counts.published, queue.counts.delivered, queue.counts.acked];
         let key = (queue.space, queue.name);
         let old = before.get(&key).unwrap_or(&blank);
-        let grows_since = if queue.ready > old.ready { old.grows_since } else { now };
-        let worrying = now.since(grows_since) >= QUEUE_GROWS || queue.oldest_unacked.is_some_and(|age| age >= UNACKED_LONG);
-        let wanted = if worrying { Tone::Warn } else { Tone::Normal };
-        let tone = old.tone.next(wanted, now);
+        let (grows_since, tone) = old.judged(queue.ready, queue.oldest_unacked, now);
         let rated = QueueRate {
             in_rate: rate(old.counts[0], counts[0], passed),
             out_rate: rate(old.counts[1], counts[1], passed),
@@ -282,6 +279,13 @@ fn has_been_used(queue: &QueueView) -> bool {
 impl QueueMemory {
     fn blank(now: Instant) -> Self {
         QueueMemory { counts: [0; 3], waits: Waits::default(), ready: 0, grows_since: now, tone: HeldTone::new(now) }
+    }
+
+    /// Since when the queue has grown at every look, and its tone. One that stands still does not grow, however deep it is.
+    fn judged(&self, ready: u64, oldest_unacked: Option<Duration>, now: Instant) -> (Instant, HeldTone) {
+        let grows_since = if ready > self.ready { self.grows_since } else { now };
+        let worrying = now.since(grows_since) >= QUEUE_GROWS || oldest_unacked.is_some_and(|age| age >= UNACKED_LONG);
+        (grows_since, self.tone.next(if worrying { Tone::Warn } else { Tone::Normal }, now))
     }
 }
 
@@ -334,6 +338,23 @@ mod tests {
         let first = shown.iter().position(|tone| *tone == Tone::Warn).expect("appears") + 1;
         let last = shown.iter().rposition(|tone| *tone == Tone::Warn).expect("appeared") + 1;
         assert_eq!((first, last), (10, 48));
+    }
+
+    #[test]
+    fn a_queue_that_grew_for_thirty_seconds_is_a_warning_and_one_that_then_stands_still_is_not() {
+        let mut memory = QueueMemory::blank(at(0));
+        let mut shown = |second: u64, ready: u64| {
+            let (grows_since, tone) = memory.judged(ready, None, at(second));
+            memory = QueueMemory { ready, grows_since, tone, ..memory.clone() };
+            tone.shown
+        };
+        let first = (1..=60).find(|second| shown(*second, *second) == Tone::Warn);
+        assert_eq!(first, Some(39), "grown for thirty seconds, and that has held for ten");
+        let cleared = (40..=3_000).find(|second| shown(*second, 39) == Tone::Normal);
+        assert_eq!(cleared, Some(69), "its last growth was at 39");
+        assert!((70..=3_000).all(|second| shown(second, 39) == Tone::Normal));
+        let (_, tone) = memory.judged(39, Some(UNACKED_LONG), at(3_011));
+        assert_eq!(tone.shown, Tone::Warn);
     }
 
     #[test]

@@ -81,6 +81,7 @@ impl Sources {
         let mut samples = Vec::new();
         for view in self.broker.vhosts().iter().flat_map(|vhost| vhost.queues_in_use()) {
             let key = (view.space.clone(), view.name.clone());
+            let rate = rates.queues.get(&key).copied().unwrap_or_default();
             samples.push(QueueSample {
                 ready: view.ready,
                 unacked: view.unacked,
@@ -89,8 +90,8 @@ impl Sources {
                     .get("x-max-length")
                     .and_then(|max| max.as_integer())
                     .and_then(|max| u64::try_from(max).ok()),
-                wait_p95_ns: rates.queues.get(&key).and_then(|rate| rate.wait_p95_ns),
-                oldest_unacked_ns: view.oldest_unacked.map(super::json::nanos),
+                wait_p95_ns: rate.wait_p95_ns,
+                tone: rate.tone,
                 published: view.counts.published,
                 delivered: view.counts.delivered,
                 consumers: consumers.remove(&key).unwrap_or_default(),

@@ -7,7 +7,7 @@
 mod links;
 
 use super::rollup::services::Services;
-use super::rollup::tone::{Colour, Hold};
+use super::rollup::tone::Colour;
 use super::rollup::window::Window;
 use super::store::origin::Origin;
 use super::traffic::{Latency, QueueSample, ServiceSample, TrafficSample};
@@ -23,9 +23,6 @@ const EDGES_MAX: usize = 2_000;
 const EDGE_KEPT_NS: u64 = 900_000_000_000;
 /// A service or queue that is no more, and has had no traffic for so long, is no longer drawn.
 const GONE_KEPT_NS: u64 = 12_000_000_000;
-/// The oldest unacknowledged message over this is a warning.
-const UNACKED_NS_MAX: u64 = 30_000_000_000;
-const GROWING_NS: u64 = 30_000_000_000;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum NodeKey {
@@ -63,11 +60,6 @@ struct QueueState {
     /// Exact counts, by the second.
     coming: Window,
     going: Window,
-    ready: u64,
-    /// Since when it has not shrunk while growing.
-    growing_since_ns: Option<u64>,
-    hold: Hold,
-    tone: Tone,
 }
 
 #[derive(Default)]
@@ -202,15 +194,6 @@ impl Map {
 
     fn sample_queue(&mut self, now_ns: u64, queue: &QueueSample) {
         let state = self.queue_states.entry((queue.space.clone(), queue.name.clone())).or_default();
-        state.growing_since_ns = match queue.ready > state.ready {
-            true => state.growing_since_ns.or(Some(now_ns)),
-            false if queue.ready == state.ready && queue.ready > 0 => state.growing_since_ns,
-            false => None,
-        };
-        let grew_long = state.growing_since_ns.is_some_and(|since| now_ns >= since + GROWING_NS);
-        let held_long = queue.oldest_unacked_ns.is_some_and(|nanos| nanos > UNACKED_NS_MAX);
-        state.tone = state.hold.show(now_ns, if grew_long || held_long { Tone::Warn } else { Tone::Normal });
-        state.ready = queue.ready;
         let grown = |now: u64, before: u64| now.saturating_sub(before) as f64;
         state.coming.add_counts(now_ns, grown(queue.published, state.published), 0.0, std::iter::empty());
         state.going.add_counts(now_ns, grown(queue.delivered, state.delivered), 0.0, std::iter::empty());
@@ -321,8 +304,8 @@ impl Map {
         let Some(queue) = self.queues.iter().find(|queue| queue.space == *space && queue.name == *name) else { return };
         node.queue =
             Some(MapQueue { ready: queue.ready, unacked: queue.unacked, limit: queue.limit, wait_ns: queue.wait_p95_ns });
+        node.tone = queue.tone;
         let Some(state) = self.queue_states.get(&(space.clone(), name.clone())) else { return };
-        node.tone = state.tone;
         node.rate = Some(state.going.now(now_ns).rate());
     }
 
@@ -362,7 +345,7 @@ mod tests {
             unacked: 0,
             limit: None,
             wait_p95_ns: Some(7),
-            oldest_unacked_ns: None,
+            tone: Tone::Normal,
             published: 0,
             delivered,
             consumers: vec!["worker".into()],
@@ -408,12 +391,14 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_that_grew_for_thirty_seconds_is_a_warning_and_a_steady_one_is_not() {
-        let tone = |(map, services): (Map, Services)| {
-            map.view(170 * S, &services).nodes.iter().find(|node| node.queue.is_some()).map(|node| node.tone)
-        };
-        assert_eq!(tone(fed(|second| second, 60)), Some(Tone::Warn));
-        assert_eq!(tone(fed(|second| 5 + second % 2, 60)), Some(Tone::Normal));
+    fn a_queue_has_the_tone_that_its_sample_has() {
+        let (mut map, services) = (Map::default(), Services::default());
+        for (second, tone) in [(100, Tone::Normal), (101, Tone::Warn), (102, Tone::Normal)] {
+            let queues = vec![QueueSample { tone, ..queue(second, 0) }];
+            map.sample(second * S, TrafficSample { queues, ..TrafficSample::default() });
+            let nodes = map.view(second * S, &services).nodes;
+            assert_eq!(nodes.iter().map(|node| node.tone).collect::<Vec<_>>(), [tone]);
+        }
     }
 
     #[test]
