@@ -12,7 +12,7 @@ use crate::kernel::platform;
 use crate::kernel::{Clock, Instant};
 use crate::telemetry::view::Tone;
 use arc_swap::ArcSwap;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ const UNACKED_LONG: Duration = Duration::from_secs(30);
 const CONNECTION_WINDOW_MIN: Duration = Duration::from_millis(900);
 /// Nobody asked for connections for this long: what was remembered of them goes.
 const CONNECTIONS_KEPT: Duration = Duration::from_secs(30);
-/// The gateway's colour slot; services get the following ones in order of first sight.
+/// The gateway's colour slot; services get the lowest free one after it at first sight.
 pub const GATEWAY_SLOT: u16 = 1;
 
 #[derive(Debug, Default)]
@@ -100,13 +100,20 @@ struct QueueMemory {
     tone: HeldTone,
 }
 
-/// Services seen at any time, with their slots.
+/// Services that are listed, with their slots, and those that have left.
 #[derive(Debug, Default)]
 struct Known {
-    slots: HashMap<Key, u16>,
-    next: HashMap<Arc<str>, u16>,
+    /// By space.
+    slots: HashMap<Arc<str>, Slots>,
     /// How a service that has left last looked.
     departed: HashMap<Key, Departed>,
+}
+
+/// The colour slots of one space: those taken and those free are together all from the first to the highest ever needed at a time.
+#[derive(Debug, Default)]
+struct Slots {
+    taken: HashMap<Arc<str>, u16>,
+    free: BTreeSet<u16>,
 }
 
 #[derive(Clone, Debug)]
@@ -147,21 +154,22 @@ impl Board {
         memory.look(connections, clock.now(), clock.unix_nanos())
     }
 
-    /// The service's colour slot, the same for as long as the process runs.
+    /// The service's colour slot, the same for as long as it is listed.
     pub fn slot(&self, space: &Arc<str>, service: &Arc<str>) -> u16 {
         if &**service == "gateway" {
             return GATEWAY_SLOT;
         }
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = (space.clone(), service.clone());
-        if let Some(slot) = known.slots.get(&key) {
-            return *slot;
-        }
-        let next = known.next.entry(space.clone()).or_insert(GATEWAY_SLOT + 1);
-        let slot = *next;
-        *next = next.saturating_add(1);
-        known.slots.insert(key, slot);
-        slot
+        known.slots.entry(space.clone()).or_default().of(service)
+    }
+
+    /// Frees the slots of services that are no longer listed: whoever comes next gets theirs.
+    pub fn keep_slots(&self, is_listed: impl Fn(&Arc<str>, &Arc<str>) -> bool) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.slots.retain(|space, slots| {
+            slots.keep(|service| is_listed(space, service));
+            !slots.taken.is_empty()
+        });
     }
 
     /// Remembers services that are here now, and says which others were here lately.
@@ -180,6 +188,23 @@ impl Board {
             .filter(|(key, _)| !here.contains(key))
             .map(|(key, departed)| (key.clone(), departed.clone()))
             .collect()
+    }
+}
+
+impl Slots {
+    fn of(&mut self, service: &Arc<str>) -> u16 {
+        if let Some(slot) = self.taken.get(service) {
+            return *slot;
+        }
+        let unused = GATEWAY_SLOT.saturating_add(1).saturating_add(u16::try_from(self.taken.len()).unwrap_or(u16::MAX));
+        let slot = self.free.pop_first().unwrap_or(unused);
+        self.taken.insert(service.clone(), slot);
+        slot
+    }
+
+    fn keep(&mut self, is_listed: impl Fn(&Arc<str>) -> bool) {
+        let Slots { taken, free } = self;
+        taken.retain(|service, slot| is_listed(service) || !free.insert(*slot));
     }
 }
 
@@ -363,6 +388,22 @@ mod tests {
         let slot = |space: &str, name: &str| board.slot(&space.into(), &name.into());
         assert_eq!([slot("/", "gateway"), slot("/", "orders"), slot("/", "stock"), slot("other", "stock")], [1, 2, 3, 2]);
         assert_eq!(slot("/", "orders"), 2);
+    }
+
+    #[test]
+    fn ten_thousand_services_that_came_and_left_leave_no_slot_taken() {
+        let board = Board::default();
+        let slot = |name: &str| board.slot(&"/".into(), &name.into());
+        assert_eq!(slot("orders"), 2);
+        for number in 0..10_000 {
+            assert_eq!(slot(&format!("job-{number}")), 3);
+            board.keep_slots(|_, service| &**service == "orders");
+        }
+        assert_eq!([slot("a"), slot("b"), slot("orders"), slot("c")], [3, 4, 2, 5]);
+        board.keep_slots(|_, service| matches!(&**service, "b" | "c"));
+        assert_eq!([slot("d"), slot("e"), slot("f"), slot("c")], [2, 3, 6, 5], "each colour is one service's at a time");
+        board.keep_slots(|_, _| false);
+        assert!(board.known.lock().expect("no panic holds it").slots.is_empty());
     }
 
     #[test]

@@ -26,7 +26,7 @@ const UNREGISTERED_ID_MIN: u64 = 1 << 40;
 pub struct Service {
     pub space: Arc<str>,
     pub name: Arc<str>,
-    /// Colour slot from 1, in order of first attach; the gateway is 1.
+    /// Colour slot from 1, the lowest free one at first sight; the gateway is 1.
     pub slot: u16,
     pub state: InstanceState,
     /// Why, in words; empty when ready.
@@ -96,6 +96,7 @@ pub fn services(sources: &Sources) -> Vec<Service> {
         parts.entry(key).or_default().departed = Some(departed);
     }
     parts.retain(|_, parts| !parts.is_forgotten(now_ns));
+    sources.board.keep_slots(|space, name| parts.contains_key(&(space.clone(), name.clone())));
     let mut services = vec![gateway(sources)];
     services.extend(parts.into_iter().map(|(key, parts)| parts.shape(key, sources, now_ns)));
     services

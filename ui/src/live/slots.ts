@@ -1,4 +1,5 @@
-// Which colour a service has, for every part that names one. Slots are given by the server in order of first attach.
+// Which colour a service has, for every part that names one. Slots are given by the server; a service that left keeps its colour here
+// while there is room, for what is still told of it.
 
 import { useSyncExternalStore } from "react";
 import type { Service } from "../api/types";
@@ -6,13 +7,28 @@ import { feed } from "./feed";
 import { Store } from "./store";
 
 const slots = new Store<ReadonlyMap<string, number>>(new Map());
+const GONE_KEPT = 1000;
 let stop: (() => void) | null = null;
+
+type Slotted = Pick<Service, "name" | "slot">;
+
+/** What is known after a look at the services of now; the same map if nothing changed. */
+export function slotsAfter(
+  known: ReadonlyMap<string, number>,
+  services: Iterable<Slotted>,
+  goneKept = GONE_KEPT,
+): ReadonlyMap<string, number> {
+  const here = new Map(Array.from(services, (s) => [s.name, s.slot] as const));
+  const gone = [...known].filter(([name]) => !here.has(name));
+  if (gone.length <= goneKept && [...here].every(([name, slot]) => known.get(name) === slot)) return known;
+  // Those that are here stand last, so that the first of the gone are those that left first.
+  return new Map([...gone.slice(Math.max(0, gone.length - goneKept)), ...here]);
+}
 
 function refresh(services: ReadonlyMap<string, Service>): void {
   const known = slots.get();
-  const next = new Map(known);
-  for (const s of services.values()) next.set(s.name, s.slot);
-  if (next.size !== known.size || [...next].some(([name, slot]) => known.get(name) !== slot)) slots.set(next);
+  const next = slotsAfter(known, services.values());
+  if (next !== known) slots.set(next);
 }
 function start(): void {
   if (stop) return;

@@ -6,7 +6,7 @@ import type { Micros, Nanos, Source, State, Tone } from "./units";
 export interface Service {
   space: string;
   name: string;
-  /** Colour slot 1-12+, in order of first attach; gateway is 1. */
+  /** Colour slot 1-12+, the lowest free one at first sight; gateway is 1. */
   slot: number;
   state: State;
   /** Why, in words; empty when ready. */
