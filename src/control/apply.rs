@@ -155,7 +155,7 @@ impl Control {
             self.record(by, DEFAULT_SPACE.into(), "service", "services".into(), format!("refused: {}", refusal.what));
         })?;
         for (spec, outcome) in service_changes(&applied.services, &specs) {
-            self.tell(by, &spec.space, "service", spec.name.to_string(), outcome);
+            self.tell_service(by, spec, outcome);
         }
         applied.services = specs;
         Ok(())
@@ -163,7 +163,7 @@ impl Control {
 
     /// Keeps account of a change that a client made itself.
     pub fn note(&self, change: &Change, by: &Principal) {
-        self.tell(by, &change.space, change.kind(), change.name(), change.verb.done());
+        self.tell(by, change, change.verb.done());
     }
 
     pub fn audit(&self, before: Option<u64>, count: usize) -> AuditPage {
@@ -183,7 +183,7 @@ impl Control {
                 failed = Some(refusal);
                 break;
             }
-            self.tell(by, &change.space, change.kind(), change.name(), change.verb.done());
+            self.tell(by, change, change.verb.done());
         }
         self.tell_engines(&applied.catalog, untold);
         if failed.is_none() {
@@ -249,16 +249,27 @@ impl Control {
     /// Newest first. A step that cannot be undone is said and the others are undone all the same.
     fn undo(&self, applied: &mut Applied, untold: &mut Untold, done: &[Change], by: &Principal) {
         for change in done.iter().rev() {
-            let outcome = match self.step(&mut applied.catalog, untold, &change.inverse(), by) {
+            let inverse = change.inverse();
+            let outcome = match self.step(&mut applied.catalog, untold, &inverse, by) {
                 Ok(()) => "undone".to_owned(),
                 Err(refusal) => format!("not undone: {}", refusal.what),
             };
-            self.tell(by, &change.space, change.kind(), change.name(), &outcome);
+            self.tell(by, &inverse, &outcome);
         }
     }
 
-    fn tell(&self, by: &Principal, space: &Arc<str>, kind: &'static str, name: String, outcome: &str) {
-        let what = What::DefinitionChanged { kind, name: name.as_str().into(), change: outcome.into(), by: by.user.clone() };
+    fn tell(&self, by: &Principal, change: &Change, outcome: &str) {
+        let queue = change.queue().map(Arc::from);
+        self.tell_named(by, &change.space, Named { kind: change.kind(), name: change.name(), queue }, outcome);
+    }
+
+    fn tell_service(&self, by: &Principal, spec: &ServiceSpec, outcome: &str) {
+        self.tell_named(by, &spec.space, Named { kind: "service", name: spec.name.to_string(), queue: None }, outcome);
+    }
+
+    fn tell_named(&self, by: &Principal, space: &Arc<str>, Named { kind, name, queue }: Named, outcome: &str) {
+        let (change, by_user) = (outcome.into(), by.user.clone());
+        let what = What::DefinitionChanged { kind, name: name.as_str().into(), change, by: by_user, queue };
         emit::happening(Happening { at_ns: self.clock.unix_nanos(), space: space.clone(), what });
         self.record(by, space.clone(), kind, name, outcome.to_owned());
     }
@@ -268,6 +279,13 @@ impl Control {
         let (by, name, outcome) = (by.user.clone(), name.into(), outcome.into());
         self.audit.push(AuditEntry { seq: 0, at_us, by, space, kind, name, outcome });
     }
+}
+
+/// What a change is told of as.
+struct Named {
+    kind: &'static str,
+    name: String,
+    queue: Option<Arc<str>>,
 }
 
 impl Untold {

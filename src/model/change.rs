@@ -1,7 +1,7 @@
 //! A change: one step from what is to what should be, small enough to be undone.
 
 use super::catalog::{Entry, EntryKey};
-use super::topology::{BindingSpec, DEFAULT_SPACE, ExchangeSpec, QueueSpec};
+use super::topology::{BindingSpec, DEFAULT_SPACE, DestinationKind, ExchangeSpec, QueueSpec};
 use std::sync::Arc;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -92,6 +92,15 @@ impl Change {
             Thing::Binding(spec) => format!("{} > {} with {}", spec.source, spec.destination, spec.routing_key),
         }
     }
+
+    /// The queue that its name names, unless the change takes the queue away.
+    pub fn queue(&self) -> Option<&str> {
+        match &self.thing {
+            Thing::Queue(spec) => Some(spec.name.as_str()).filter(|_| self.verb != Verb::Delete),
+            Thing::Binding(spec) => Some(spec.destination.as_str()).filter(|_| spec.destination_kind == DestinationKind::Queue),
+            Thing::Exchange(_) | Thing::Entry(_) => None,
+        }
+    }
 }
 
 impl Verb {
@@ -102,5 +111,38 @@ impl Verb {
             Verb::Update => "changed",
             Verb::Delete => "deleted",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn change(thing: Thing) -> Change {
+        Change::create(&"/".into(), thing)
+    }
+
+    #[test]
+    fn a_change_says_which_queue_it_concerns_while_there_is_one() {
+        let queue = Thing::Queue(QueueSpec {
+            name: "jobs of the night".to_owned(),
+            durable: true,
+            exclusive: false,
+            auto_delete: false,
+            arguments: Default::default(),
+        });
+        assert_eq!(change(queue.clone()).queue(), Some("jobs of the night"));
+        assert_eq!(change(queue).inverse().queue(), None, "it is gone");
+        let binding = |destination_kind| {
+            Thing::Binding(BindingSpec {
+                source: "reactor.event".to_owned(),
+                destination: "audit".to_owned(),
+                destination_kind,
+                routing_key: "#".to_owned(),
+                arguments: Default::default(),
+            })
+        };
+        assert_eq!(change(binding(DestinationKind::Queue)).queue(), Some("audit"));
+        assert_eq!(change(binding(DestinationKind::Exchange)).queue(), None);
     }
 }

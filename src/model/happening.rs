@@ -65,6 +65,8 @@ pub enum What {
         name: Arc<str>,
         change: Arc<str>,
         by: Arc<str>,
+        /// The queue that its name names, unless the queue is gone with it.
+        queue: Option<Arc<str>>,
     },
     ReplyRefused {
         service: Arc<str>,
@@ -155,6 +157,27 @@ impl What {
         }
     }
 
+    /// The queue it concerns, if one.
+    pub fn queue(&self) -> Option<&Arc<str>> {
+        match self {
+            What::QueueFull { queue } => Some(queue),
+            What::DefinitionChanged { queue, .. } => queue.as_ref(),
+            What::ServiceAttached { .. }
+            | What::ServiceDetached { .. }
+            | What::InstanceStarting { .. }
+            | What::InstanceReady { .. }
+            | What::InstanceStopped { .. }
+            | What::InstanceExited { .. }
+            | What::InstanceDegraded { .. }
+            | What::InstanceFailing { .. }
+            | What::OutputTruncated { .. }
+            | What::ReplyRefused { .. }
+            | What::ReplyDropped { .. }
+            | What::ConnectionRefused { .. }
+            | What::Advice { .. } => None,
+        }
+    }
+
     /// One line: the thing first, then what happened, then what to do.
     pub fn line(&self) -> String {
         match self {
@@ -171,7 +194,7 @@ impl What {
             What::InstanceExited { instance, status, next, .. } => format!("{instance} exited {status}; {next}"),
             What::InstanceDegraded { instance, reason, .. } => format!("{instance} degraded: {reason}"),
             What::InstanceFailing { instance, reason, .. } => format!("{instance} failing: {reason}"),
-            What::DefinitionChanged { kind, name, change, by } => format!("{kind} {name} {change} by {by}"),
+            What::DefinitionChanged { kind, name, change, by, .. } => format!("{kind} {name} {change} by {by}"),
             What::ReplyRefused { service, reason } => format!("{service} sent a reply that cannot be HTTP: {reason}"),
             What::ReplyDropped { reason } => format!("reply dropped: {reason}"),
             What::ConnectionRefused { door, peer, reason } => format!("{door} refused {peer}: {reason}"),

@@ -51,6 +51,7 @@ impl Happenings {
                 severity: severity_text(happening.what.severity()),
                 space: happening.space.clone(),
                 service: happening.what.service().map(Arc::from),
+                queue: happening.what.queue().cloned(),
                 line: line.clone(),
             };
             let ring_row = ring_row(&row);

@@ -170,6 +170,8 @@ pub struct HappeningRow {
     pub severity: &'static str,
     pub space: Arc<str>,
     pub service: Option<Arc<str>>,
+    /// The queue that the line names, unless it is told that the queue is gone.
+    pub queue: Option<Arc<str>>,
     pub line: Arc<str>,
 }
 

@@ -345,7 +345,14 @@ async fn off_the_path<T: Send + 'static>(
 }
 
 fn tell(context: &ApiContext, vhost: &Vhost, queue: &str, change: String, by: &Principal) {
-    let what = What::DefinitionChanged { kind: "queue", name: queue.into(), change: change.into(), by: by.user.clone() };
+    let name: Arc<str> = queue.into();
+    let what = What::DefinitionChanged {
+        kind: "queue",
+        name: name.clone(),
+        change: change.into(),
+        by: by.user.clone(),
+        queue: Some(name),
+    };
     emit::happening(Happening { at_ns: context.clock.unix_nanos(), space: vhost.name().clone(), what });
 }
 

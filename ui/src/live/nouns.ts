@@ -3,22 +3,16 @@
 import { useMemo } from "react";
 import type { Nouns } from "../parts/Happening";
 import { useServices } from "./hooks";
-import { useQueueNames } from "./useList";
 
 export function useNouns(): Nouns {
   const { list: services } = useServices(null);
-  const queues = useQueueNames(null);
   // The names change rarely, the values every beat: the same object until a name comes or goes.
-  const signature = JSON.stringify([
-    services.map((s) => [s.name, s.instances.map((i) => i.name)]),
-    queues.map((q) => [q.name, q.space]),
-  ]);
+  const signature = JSON.stringify(services.map((s) => [s.name, s.instances.map((i) => i.name)]));
   return useMemo(() => {
-    const [named, queued] = JSON.parse(signature) as [[string, string[]][], [string, string][]];
+    const named = JSON.parse(signature) as [string, string[]][];
     return {
       services: new Set(named.map(([name]) => name)),
       instances: new Map(named.flatMap(([name, instances]) => instances.map((instance) => [instance, name] as const))),
-      queues: new Map(queued),
     };
   }, [signature]);
 }

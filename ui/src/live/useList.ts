@@ -31,7 +31,7 @@ export function useList<T>(path: ListPath, wish: ListWish, keyOf: (row: T) => st
   return useStretch({ key: ["list", path, space, q ?? "", sort ?? ""], fetch, keyOf });
 }
 
-/** Names of queues for menus and links; of a great many, those that hold `text`. */
+/** Names of queues for menus; of a great many, those that hold `text`. */
 export function useQueueNames(space: string | null, text = ""): readonly Queue[] {
   const { data } = useQuery({
     queryKey: ["queue-names", space, text],

@@ -22,6 +22,8 @@ export interface Happening {
   severity: "info" | "warn" | "error";
   space: string;
   service: string | null;
+  /** The queue that the line names, unless it is told that the queue is gone. */
+  queue: string | null;
   line: string;
 }
 

@@ -40,7 +40,7 @@ function columnsFor(nouns: Nouns): Column<Happening>[] {
       cell: (h) => (
         <span className="state">
           <Glyph kind={glyphOf(h)} />
-          <span className="cut">{linked(h.line, nouns)}</span>
+          <span className="cut">{linked(h, nouns)}</span>
         </span>
       ),
     },

@@ -21,6 +21,7 @@ const at = (seconds: number, name: string, service: string, line: string): Happe
   severity: "info",
   space: "/",
   service,
+  queue: null,
   line,
 });
 
