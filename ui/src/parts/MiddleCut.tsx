@@ -9,13 +9,15 @@ const roomFor = (tail: string): string => `calc(round(down, 100% - ${tail.length
 
 interface MiddleCutProps {
   text: string;
+  /** What resting the pointer on it shows, where that is more. */
+  whole?: string;
   className?: string;
 }
 
-export function MiddleCut({ text, className = "" }: MiddleCutProps) {
+export function MiddleCut({ text, whole = text, className = "" }: MiddleCutProps) {
   const [head, tail] = splitMiddle(text);
   return (
-    <span className={`middle-cut mono${className && ` ${className}`}`} title={text}>
+    <span className={`middle-cut mono${className && ` ${className}`}`} title={whole}>
       {tail ? (
         <>
           <span className="hidden">{text}</span>

@@ -8,6 +8,7 @@ import { Empty } from "../../parts/Region";
 import type { Column } from "../../parts/Table";
 import { Since } from "../../parts/Time";
 import { LongTable } from "./LongTable";
+import { ConnectionLabel } from "./links";
 import type { Change } from "./QueuesPage";
 import type { QueuesSearch } from "./search";
 
@@ -20,7 +21,7 @@ const COLUMNS: Column<Connection>[] = [
     narrow: "rest",
     sort: (c) => c.name,
     title: (c) => c.name,
-    cell: (c) => <span className="mono">{c.name}</span>,
+    cell: (c) => <ConnectionLabel name={c.name} />,
   },
   {
     id: "service",

@@ -2,6 +2,7 @@
 
 import { Link } from "@tanstack/react-router";
 import { MiddleCut } from "../../parts/MiddleCut";
+import { peerOf } from "./connection";
 
 /** What the default exchange, which has no name, is called in paths. */
 const DEFAULT_ALIAS = "amq.default";
@@ -28,10 +29,15 @@ export function ExchangeName({ space, name }: { space: string; name: string }) {
   );
 }
 
+/** A connection as its client named it, or the peer alone: the address that it reached is the same for all of them. */
+export function ConnectionLabel({ name }: { name: string }) {
+  return <MiddleCut text={peerOf(name)} whole={name} />;
+}
+
 export function ConnectionName({ id, name }: { id: number; name: string }) {
   return (
-    <Link className="mono" title={name} to="/queues/-/connections/$connectionId" params={{ connectionId: String(id) }}>
-      {name}
+    <Link className="cut" title={name} to="/queues/-/connections/$connectionId" params={{ connectionId: String(id) }}>
+      <ConnectionLabel name={name} />
     </Link>
   );
 }
