@@ -24,6 +24,10 @@ test("the empty dashboard teaches, and becomes the overview when the first servi
   await page.getByText("reactor.call").first().waitFor();
   await picture(page, "empty-dark");
   assert.deepEqual(await axe(page), []);
+  await page.setViewportSize({ width: 390, height: 844 });
+  const cut = () => [...document.querySelectorAll(".snippet [role=tablist], .steps .command")].filter((e) => e.scrollWidth > e.clientWidth);
+  assert.equal(await page.evaluate(`(${cut})().length`), 0, "every language and every command is whole on a phone");
+  await page.setViewportSize({ width: 1440, height: 900 });
 
   const file = join(reactor.folder, snippet.file.split("/").at(-1));
   writeFileSync(file, snippet.text);

@@ -59,7 +59,9 @@ export function Snippet({ snippets, chosen, choose, change }: SnippetProps) {
           ))}
         </div>
         <CopyButton text={chosen.text} label="Copy the snippet (C)">
-          Copy <kbd>C</kbd>
+          <span className="wide-only">
+            Copy <kbd>C</kbd>
+          </span>
         </CopyButton>
       </div>
       <pre id="snippet-text" role="tabpanel" aria-labelledby={`snippet-${chosen.language}`} tabIndex={0}>
