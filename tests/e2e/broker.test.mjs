@@ -247,6 +247,50 @@ test("one message is sent to the back, one deleted, the oldest purged, and the q
   await assert.rejects(reactor.api(path("worked")), /404/);
 });
 
+test("a dialog begins in its field, keeps the focus, does its work on Enter and gives the focus back", async () => {
+  await fill("keys", ["a", "b", "c"]);
+  await fill("keys.to", []);
+  const opened = async (page, name) => {
+    const button = page.getByRole("button", { name, exact: true });
+    await button.focus();
+    await page.keyboard.press("Enter");
+    const dialog = page.getByRole("dialog");
+    await dialog.waitFor();
+    return { button, dialog };
+  };
+  const gone = async (page, { button, dialog }) => {
+    await dialog.waitFor({ state: "hidden" });
+    assert.ok(await button.evaluate((node) => node === document.activeElement), "the focus is back");
+  };
+  await on("/queues/%2F/keys", {}, async (page) => {
+    const publish = await opened(page, "Publish");
+    await page.keyboard.type("d");
+    for (let i = 0; i < 20; i += 1) {
+      await page.keyboard.press("Tab");
+      assert.ok(await page.evaluate(() => document.activeElement === document.body || document.activeElement.closest("dialog")));
+    }
+    await publish.dialog.getByLabel("Body").focus();
+    await page.keyboard.press("Control+Enter");
+    await publish.dialog.getByText("1 message published").waitFor();
+    await page.keyboard.press("Escape");
+    await gone(page, publish);
+    const move = await opened(page, "Move");
+    await page.keyboard.type("keys.to");
+    await move.dialog.getByRole("button", { name: "Move 4 messages to keys.to" }).waitFor();
+    await page.keyboard.press("Enter");
+    await move.dialog.waitFor({ state: "hidden" });
+    await waitUntil("they are moved", async () => (await bodies("keys.to")) === "a b c d");
+  });
+  await on("/queues/%2F/keys.to", {}, async (page) => {
+    const purge = await opened(page, "Purge");
+    await purge.dialog.getByLabel("How many of the oldest").fill("3");
+    await purge.dialog.getByRole("button", { name: "Purge 3 messages" }).waitFor();
+    await page.keyboard.press("Enter");
+    await gone(page, purge);
+    await waitUntil("the oldest are purged", async () => (await bodies("keys.to")) === "d");
+  });
+});
+
 test("dead letters are counted by where they died and sent back there", async () => {
   await fill("origin", []);
   const death = { queue: "origin", exchange: "shop", "routing-keys": ["order.placed"], reason: "rejected", count: 1 };

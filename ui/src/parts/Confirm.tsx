@@ -24,12 +24,13 @@ export function Confirm({ title, keep, act, danger = false, disabled, error, run
     <Dialog
       title={title}
       close={close}
+      submit={run}
       foot={
         <>
           <button type="button" className="btn" onClick={close}>
             {keep}
           </button>
-          <button type="button" className={`btn ${danger ? "danger" : "primary"}`} disabled={disabled} onClick={run}>
+          <button type="submit" className={`btn ${danger ? "danger" : "primary"}`} disabled={disabled}>
             {act}
           </button>
         </>

@@ -1,7 +1,7 @@
 // A dialog on the browser's own element: it traps focus, closes on Escape and gives focus back. Only for what must be confirmed,
 // and for overlays the reader asked for.
 
-import { type ReactNode, useEffect, useRef } from "react";
+import { type ReactNode, useLayoutEffect, useRef } from "react";
 import { Icon } from "./Icon";
 
 interface DialogProps {
@@ -9,13 +9,19 @@ interface DialogProps {
   close: () => void;
   children: ReactNode;
   foot?: ReactNode;
+  /** What Enter in a field does, and Ctrl+Enter in a text of many lines, while the foot's button of type `submit` can be pressed. */
+  submit?: () => void;
 }
 
-export function Dialog({ title, close, children, foot }: DialogProps) {
+export function Dialog({ title, close, children, foot, submit }: DialogProps) {
   const node = useRef<HTMLDialogElement>(null);
-  useEffect(() => {
+  const form = useRef<HTMLFormElement>(null);
+  // Before the element is taken out: only then does the browser give focus back.
+  useLayoutEffect(() => {
     const dialog = node.current;
     dialog?.showModal();
+    // An element that is not shown yet takes no focus, so React's autoFocus comes too early.
+    dialog?.querySelector<HTMLElement>("[data-first]")?.focus();
     return () => dialog?.close();
   }, []);
   return (
@@ -27,12 +33,25 @@ export function Dialog({ title, close, children, foot }: DialogProps) {
         event.preventDefault();
         close();
       }}
-      onKeyDown={(event) => event.stopPropagation()}
+      onKeyDown={(event) => {
+        event.stopPropagation();
+        if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
+        event.preventDefault();
+        const act = form.current?.querySelector<HTMLButtonElement>("button[type=submit]:enabled");
+        if (act) form.current?.requestSubmit(act);
+      }}
       onClick={(event) => {
         if (event.target === node.current) close();
       }}
     >
-      <div className="dialog-body">
+      <form
+        ref={form}
+        className="dialog-body"
+        onSubmit={(event) => {
+          event.preventDefault();
+          submit?.();
+        }}
+      >
         <header>
           <h2>{title}</h2>
           <button type="button" className="btn sm ghost" aria-label="Close" onClick={close}>
@@ -41,7 +60,7 @@ export function Dialog({ title, close, children, foot }: DialogProps) {
         </header>
         {children}
         {foot ? <footer>{foot}</footer> : null}
-      </div>
+      </form>
     </dialog>
   );
 }

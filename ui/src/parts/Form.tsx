@@ -44,7 +44,7 @@ export function TextField(props: TextProps) {
     spellCheck: false,
     value,
     placeholder,
-    autoFocus,
+    "data-first": autoFocus || undefined,
     "aria-describedby": below,
     "aria-invalid": wrong ? true : undefined,
   };

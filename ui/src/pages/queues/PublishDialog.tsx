@@ -49,6 +49,7 @@ export function PublishDialog({ space, exchange, routingKey, fixed = false, clos
     <Dialog
       title={fixed ? `Publish to ${routingKey}` : `Publish to ${exchange || "the default exchange"}`}
       close={close}
+      submit={() => publish.mutate()}
       foot={
         <>
           <span className={`grow tiny ${sent.routed ? "meta" : "warn"}`} role="status">
@@ -61,12 +62,7 @@ export function PublishDialog({ space, exchange, routingKey, fixed = false, clos
           <button type="button" className="btn" onClick={close}>
             Close
           </button>
-          <button
-            type="button"
-            className="btn primary"
-            disabled={bad || publish.isPending}
-            onClick={() => publish.mutate()}
-          >
+          <button type="submit" className="btn primary" disabled={bad || publish.isPending}>
             Publish
           </button>
         </>
