@@ -13,10 +13,19 @@ pub fn run(peer: &Peer, count: usize) -> Vec<Duration> {
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| server.serve(&over).expect("the worker serves to the end"));
-        let times = ask(peer, count);
-        over.store(true, Ordering::Release);
-        times
+        // Also when a request fails: the scope waits for its worker.
+        let _over = Over(&over);
+        ask(peer, count)
     })
+}
+
+/// Says that it is over when dropped.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
 }
 
 fn ask(peer: &Peer, count: usize) -> Vec<Duration> {
