@@ -24,6 +24,8 @@ pub const FRAME_OVERHEAD_BYTES: usize = 8;
 pub const FRAME_BYTES_MIN: u32 = 4_096;
 /// What a client says first, and what a server answers when it does not speak what the client wants.
 pub const PROTOCOL_HEADER: &[u8; 8] = b"AMQP\x00\x00\x09\x01";
+/// What Perl's clients still say for the same (AMQP 0-9, whose frames and methods 0-9-1 has kept); RabbitMQ takes it for 0-9-1 too.
+pub const PROTOCOL_HEADER_0_9: &[u8; 8] = b"AMQP\x01\x01\x00\x09";
 
 /// The first seven bytes of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use crate::wire::amqp::encode;
 use crate::wire::amqp::event::{Body, Event, Finish, Publish};
 use crate::wire::amqp::frame::{
     ContentHeader, FRAME_BODY, FRAME_END, FRAME_HEAD_BYTES, FRAME_HEADER, FRAME_HEARTBEAT, FRAME_METHOD, FRAME_OVERHEAD_BYTES,
-    FrameHead, PROTOCOL_HEADER,
+    FrameHead, PROTOCOL_HEADER, PROTOCOL_HEADER_0_9,
 };
 use crate::wire::amqp::handshake;
 use crate::wire::amqp::method::{
@@ -25,7 +25,7 @@ const NO_BODY: &str = "expected content body, got non content body frame instead
 impl Session {
     pub(super) fn protocol_header(&mut self, input: &mut &[u8], out: &mut Vec<u8>) -> Step<'static> {
         let length = input.len().min(PROTOCOL_HEADER.len());
-        if input[..length] != PROTOCOL_HEADER[..length] {
+        if ![PROTOCOL_HEADER, PROTOCOL_HEADER_0_9].iter().any(|ours| input[..length] == ours[..length]) {
             out.extend_from_slice(PROTOCOL_HEADER);
             self.phase = Phase::Finished;
             *input = &[];

@@ -135,8 +135,19 @@ fn a_client_comes_in_step_by_step() {
 }
 
 #[test]
+fn the_header_of_amqp_0_9_means_0_9_1_whatever_the_pieces() {
+    let mut peer = Peer::new();
+    for byte in b"AMQP\x01\x01\x00\x09" {
+        assert!(peer.receive(&[*byte]).is_empty() && !peer.session.is_finished());
+    }
+    assert!(peer.answers().join("\n").starts_with("method 0 connection.start version_major=0 version_minor=9 "));
+}
+
+#[test]
 fn another_protocol_is_answered_with_ours() {
-    for foreign in [&b"AMQP\x00\x01\x00\x00"[..], b"AMQP\x03\x01\x00\x00", b"GET / HTTP/1.1\r\n", b"AMQX"] {
+    for foreign in
+        [&b"AMQP\x00\x01\x00\x00"[..], b"AMQP\x03\x01\x00\x00", b"AMQP\x01\x01\x08\x00", b"GET / HTTP/1.1\r\n", b"AMQX"]
+    {
         let mut peer = Peer::new();
         assert_eq!(peer.receive(foreign), ["Finished(ForeignProtocol)"]);
         assert_eq!((peer.out.as_slice(), peer.session.is_finished()), (&PROTOCOL_HEADER[..], true));
