@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shlex
 import shutil
 import signal
 import socket
@@ -26,6 +27,8 @@ class Broker:
     process: subprocess.Popen
     folder: Path
     ports: dict[str, int] = field(default_factory=dict)
+    # Runs rabbitmqctl for it, in a shell; empty where there is none.
+    control: str = ""
 
     @property
     def url(self) -> str:
@@ -54,12 +57,12 @@ def free_ports(count: int) -> list[int]:
 
 
 @contextlib.contextmanager
-def running(name: str):
-    """Starts `reactor` or `rabbitmq`, yields it, ends its whole process group."""
+def running(name: str, settings: dict[str, str] | None = None):
+    """Starts `reactor` (its `REACTOR_…` may be set) or `rabbitmq`, yields it, ends its whole process group."""
     folder = Path(tempfile.mkdtemp(prefix=f"conformance-{name}-"))
     broker = None
     try:
-        broker = {"reactor": start_reactor, "rabbitmq": start_rabbitmq}[name](folder)
+        broker = start_rabbitmq(folder) if name == "rabbitmq" else start_reactor(folder, settings or {})
         wait_for(broker)
         yield broker
     finally:
@@ -70,10 +73,10 @@ def running(name: str):
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def start_reactor(folder: Path) -> Broker:
+def start_reactor(folder: Path, settings: dict[str, str]) -> Broker:
     binary = Path(os.environ.get("REACTOR_BIN", ROOT / "target/release/reactor"))
     ports = dict(zip(DOORS, free_ports(len(DOORS))))
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("REACTOR_")}
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("REACTOR_")} | settings
     for door in ("HTTP", "HTTPS", "INGRESS", "CONTROL", "BUS", "OTLP_GRPC", "OTLP_HTTP", "PROMETHEUS"):
         environment[f"REACTOR_PORTS_{door}"] = "0"
     for door, port in ports.items():
@@ -98,7 +101,7 @@ def start_rabbitmq(folder: Path) -> Broker:
         settings += [f"ssl_options.{option} = {file}" for option, file in certificates.items()]
     (folder / "rabbitmq.conf").write_text("\n".join(settings) + "\n")
     (folder / "plugins").write_text("[rabbitmq_management].\n")
-    environment = os.environ | {
+    own = {
         "HOME": str(folder),
         "RABBITMQ_NODENAME": "rabbit@localhost",
         "RABBITMQ_DIST_PORT": str(dist),
@@ -109,7 +112,8 @@ def start_rabbitmq(folder: Path) -> Broker:
         "RABBITMQ_CONFIG_FILE": str(folder / "rabbitmq"),
         "RABBITMQ_PID_FILE": str(folder / "pid"),
     }
-    return Broker("rabbitmq", spawn([RABBITMQ_SCRIPT], folder, environment), folder, ports)
+    control = shlex.join(["env", *(f"{name}={value}" for name, value in own.items()), str(RABBITMQ_SCRIPT.with_name("rabbitmqctl"))])
+    return Broker("rabbitmq", spawn([RABBITMQ_SCRIPT], folder, os.environ | own), folder, ports, control)
 
 
 def certificate(folder: Path) -> dict[str, Path]:

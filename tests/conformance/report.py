@@ -85,6 +85,23 @@ def panic_of(output: str, test: str) -> str:
     return found.group(1).strip() if found else ""
 
 
+GO_LINE = re.compile(r"^--- (PASS|FAIL|SKIP): (\S+)", re.MULTILINE)
+
+
+def go(output: str) -> Report:
+    """`go test -v`: a line a test, below what it printed; its cases are not counted."""
+    report, before = Report(), 0
+    for case in GO_LINE.finditer(output):
+        outcome = {"PASS": "passed", "FAIL": "failed", "SKIP": "skipped"}[case.group(1)]
+        report.add(case.group(2), outcome, output[before : output.find("\n=== RUN", case.end())][-2000:])
+        before = case.end()
+    if stopped := re.search(r"^(panic: .*|FAIL\s.*\[build failed\].*|goleak: .*)$", output, re.MULTILINE):
+        report.error = stopped.group(1)
+    elif not (report.passed or report.failed):
+        report.error = "no test ran"
+    return report
+
+
 LINE = re.compile(r"^(ok|not ok|skip) (.+?)(?: # (.*))?$", re.MULTILINE)
 
 

@@ -5,7 +5,7 @@ import os
 import re
 import shutil
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Callable
 
@@ -19,7 +19,7 @@ PREPARE_SECONDS = 1800
 
 @dataclass(frozen=True)
 class Suite:
-    """`real` is what RabbitMQ 3.10.8 scores: passed, failed, skipped."""
+    """`real` is what RabbitMQ 3.10.8 scores: passed, failed, skipped. `settings` are reactor's, as `REACTOR_…`."""
 
     name: str
     real: str
@@ -27,6 +27,7 @@ class Suite:
     repository: str = ""
     commit: str = ""
     needs: tuple[str, ...] = ("amqp",)
+    settings: dict[str, str] = field(default_factory=dict)
 
 
 class Missing(Exception):
