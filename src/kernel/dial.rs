@@ -20,10 +20,10 @@ pub async fn tcp(to: SocketAddr, limit: Duration) -> io::Result<TcpStream> {
 /// CAP_SYS_ADMIN. Linux, namespaces(7).
 pub fn tcp_blocking_from(namespace: OwnedFd, to: SocketAddr, limit: Duration) -> io::Result<std::net::TcpStream> {
     // A thread enters it for good and ends; the socket stays what it is.
-    let dial = std::thread::spawn(move || {
+    let dial = std::thread::Builder::new().name("dial".into()).spawn(move || {
         rustix::thread::move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))?;
         tcp_blocking(to, limit)
-    });
+    })?;
     dial.join().map_err(|_| io::Error::other("the dialling thread broke"))?
 }
 
