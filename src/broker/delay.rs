@@ -19,6 +19,8 @@ use std::time::Duration;
 pub(super) const DELAY_HEADER: &str = "x-delay";
 /// Longest delay, in ms; with a longer one a message is not delayed at all, as by RabbitMQ's plugin.
 const DELAY_MS_MAX: i64 = u32::MAX as i64;
+/// Messages let go in one turn, so that the timers of others get theirs.
+const RELEASED_MAX: usize = 1024;
 /// What a waiting message costs beside its texts and body.
 const LATE_OVERHEAD: usize = 256;
 
@@ -86,7 +88,7 @@ struct Waiting {
 impl Waiting {
     fn take_due(&mut self, now: Instant) -> Vec<Late> {
         let mut due = Vec::new();
-        while self.by_time.first_key_value().is_some_and(|((at, _), _)| *at <= now) {
+        while due.len() < RELEASED_MAX && self.by_time.first_key_value().is_some_and(|((at, _), _)| *at <= now) {
             let Some((_, late)) = self.by_time.pop_first() else { break };
             self.forget(&late.by);
             due.push(late);
@@ -176,7 +178,7 @@ impl Vhost {
                 topology.exchanges.get(&late.by).map(|exchange| topology.follow(exchange, &asked))
             };
             let (exchange, key, body) = (&*late.exchange, &*late.key, &late.body);
-            let message = Republished { exchange, key, properties, body, large: Some(body), trace: None };
+            let message = Republished { exchange, key, properties, body, large: Some(body), trace: None, before: None };
             if let Some(route) = route {
                 self.put(&route, &message, |_| true, &mut effects);
             }

@@ -76,7 +76,7 @@ impl Vhost {
         }
         .to_bytes();
         let (exchange, properties) = (EVENTS_EXCHANGE, Properties::trusted(&properties));
-        let event = Republished { exchange, key, properties, body: &[], large: None, trace: None };
+        let event = Republished { exchange, key, properties, body: &[], large: None, trace: None, before: None };
         let mut effects = Effects::new(self.shared.clock.now());
         self.republish(event, |_| true, &mut effects);
         effects.run_quietly(&self.shared);

@@ -91,7 +91,8 @@ impl Vhost {
         let mut key = format!("{what}.{of}");
         key.truncate(key.floor_char_boundary(crate::kernel::limit::SHORT_STRING_BYTES_MAX));
         let (exchange, properties) = (TRACE_EXCHANGE, Properties::trusted(&list));
-        let copy = Republished { exchange, key: &key, properties, body: told.body, large: Some(told.body), trace: None };
+        let copy =
+            Republished { exchange, key: &key, properties, body: told.body, large: Some(told.body), trace: None, before: None };
         self.republish(copy, |_| true, effects);
     }
 }

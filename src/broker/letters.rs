@@ -74,11 +74,11 @@ impl Dead {
     /// Publishes it for the first time; its queue takes it back if it is refused and the queue keeps such. To be called without any
     /// lock.
     pub fn publish(self, effects: &mut Effects) {
-        let placed = self.send(&[], effects);
-        let why = self.refusal(&placed, &[]);
+        let placed = self.send(None, effects);
+        let why = self.refusal(&placed, None);
         let (ended, letters) = (self.ended, self.letters.clone());
         let keeper = letters.keeper.as_ref().filter(|_| why.is_some()).and_then(Weak::upgrade);
-        let is_kept = keeper.is_some_and(|queue| queue.keep(self, placed.took.to_vec(), effects));
+        let is_kept = keeper.is_some_and(|queue| queue.keep(self, placed.clone(), effects));
         let Some(ended) = ended else { return };
         let queue = letters.queue.clone();
         let fate = match why {
@@ -89,8 +89,8 @@ impl Dead {
         effects.see_letter(ended, fate);
     }
 
-    /// Publishes it, but not to those queues that have it `already`. To be called without any lock.
-    pub fn send(&self, already: &[Arc<str>], effects: &mut Effects) -> Placed {
+    /// Publishes it, but not to those that took it `before`. To be called without any lock.
+    pub fn send(&self, before: Option<&Placed>, effects: &mut Effects) -> Placed {
         let Some(vhost) = self.letters.vhost.upgrade() else { return Placed::default() };
         let record = Record::new(&self.record, self.key_len);
         let old = Properties::trusted(record.properties());
@@ -106,19 +106,17 @@ impl Dead {
             body: self.body.as_deref().unwrap_or(record.inline_body()),
             large: self.body.as_ref(),
             trace: self.trace,
+            before,
         };
-        let may_go_to = |queue: &str| {
-            let goes_round = self.reason != Reason::Rejected && is_cycle(queue, &deaths);
-            !goes_round && !already.iter().any(|name| **name == *queue)
-        };
-        vhost.republish(message, may_go_to, effects)
+        vhost.republish(message, |queue| self.reason == Reason::Rejected || !is_cycle(queue, &deaths), effects)
     }
 
     /// Why it has not reached everybody it should have, in words.
-    pub fn refusal(&self, placed: &Placed, already: &[Arc<str>]) -> Option<&'static str> {
+    pub fn refusal(&self, placed: &Placed, before: Option<&Placed>) -> Option<&'static str> {
+        let is_nobodys = before.is_none_or(|before| before.took.is_empty() && !before.delayed);
         match placed {
             Placed { found: 0, .. } => Some("no queue for its letter"),
-            Placed { offered: 0, .. } if already.is_empty() => Some("its letter would go round for ever"),
+            Placed { offered: 0, .. } if is_nobodys => Some("its letter would go round for ever"),
             _ if placed.is_whole() => None,
             _ => Some("its letter was refused by full queues"),
         }

@@ -12,7 +12,8 @@
 //!
 //! Invariants:
 //! - Locks are taken in the order topology, queue, outbox; none is held across an await or a system call.
-//! - A message is in exactly one place: ready in its queue, or unacked in one channel. Nothing else holds it.
+//! - A message is in exactly one place: ready in its queue, unacked in one channel, kept by its queue as a dead letter that nobody takes,
+//!   or waiting in an exchange that delays it. Nothing else holds it.
 //! - What must happen outside the locks (wakes, calls' observers, attachments, happenings) is collected and done after them.
 //!
 //! [`Clock`]: crate::kernel::Clock

@@ -46,6 +46,8 @@ pub(super) struct Republished<'a> {
     /// The same body, if it can travel by reference.
     pub large: Option<&'a Bytes>,
     pub trace: Option<Beside>,
+    /// What came of it when it was sent before: who has it gets it no second time, and nothing is counted as published anew.
+    pub before: Option<&'a Placed>,
 }
 
 impl Vhost {
@@ -57,11 +59,14 @@ impl Vhost {
         let cc = properties.headers().and_then(|headers| chosen(headers).ok()).map(|chosen| chosen.keys).unwrap_or_default();
         let asked = Asked { exchange, key, cc: &cc, properties };
         let Some(route) = self.route_unasked(&asked) else { return Placed::default() };
-        route.stats.published.fetch_add(1, Ordering::Relaxed);
-        let late = usize::from(!route.delays.is_empty());
+        if message.before.is_none() {
+            route.stats.published.fetch_add(1, Ordering::Relaxed);
+        }
+        let delays = usize::from(!route.delays.is_empty());
+        let late = if message.before.is_some_and(|before| before.delayed) { 0 } else { delays };
         let delayed = late > 0 && self.republish_late(&route, &asked, &message, effects);
         let placed = self.put(&route, &message, may_go_to, effects);
-        Placed { found: placed.found + late, offered: placed.offered + late, delayed, ..placed }
+        Placed { found: placed.found + delays, offered: placed.offered + late, delayed, ..placed }
     }
 
     /// Through exchanges that delay it. False if too many messages wait there.
@@ -85,7 +90,9 @@ impl Vhost {
         may_go_to: impl Fn(&str) -> bool,
         effects: &mut Effects,
     ) -> Placed {
-        let queues: Queues = route.queues.iter().filter(|queue| may_go_to(&queue.name)).cloned().collect();
+        let has_it = |name: &str| message.before.is_some_and(|before| before.took.iter().any(|took| **took == *name));
+        let is_aimed = |queue: &&Arc<Queue>| !has_it(&queue.name) && may_go_to(&queue.name);
+        let queues: Queues = route.queues.iter().filter(is_aimed).cloned().collect();
         let placed = Placed { found: route.queues.len(), offered: queues.len(), ..Placed::default() };
         if queues.is_empty() {
             return placed;
@@ -108,7 +115,7 @@ impl Vhost {
         let extras = [(0, extra)];
         let extras = if is_extra { &extras[..] } else { &[] };
         let run = Run { segment: &segment, metas: &metas, extras, first: 0, now: effects.now };
-        if self.taps.is_on() {
+        if self.taps.is_on() && message.before.is_none() {
             self.tap_own(&run, &queues);
         }
         let mut takes = |queue: &&Arc<Queue>| {
@@ -116,8 +123,9 @@ impl Vhost {
             // A full queue may refuse it, and has counted that.
             is_kept | effects.take_refused().iter().any(|refused| refused.buried)
         };
-        let took = queues.iter().filter(|queue| takes(queue)).map(|queue| queue.name.clone()).collect();
-        route.stats.routed.fetch_add(queues.len() as u64, Ordering::Relaxed);
+        let took: SmallVec<_> = queues.iter().filter(|queue| takes(queue)).map(|queue| queue.name.clone()).collect();
+        let routed = if message.before.is_none() { queues.len() } else { took.len() };
+        route.stats.routed.fetch_add(routed as u64, Ordering::Relaxed);
         Placed { took, ..placed }
     }
 }

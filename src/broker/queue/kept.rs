@@ -8,13 +8,17 @@
 //!   nobody took anything ─► next round after twice the pause, from where this one ended
 //! ```
 //!
+//! A round that found takers behind letters nobody took is followed by one look at the oldest, and then goes on where it was.
+//!
 //! New letters do not wait behind these: each is sent once when its message dies.
 
 use super::Queue;
 use super::backlog::Backlog;
 use crate::broker::effects::Effects;
 use crate::broker::letters::Dead;
+use crate::broker::republish::Placed;
 use crate::kernel::Instant;
+use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,6 +39,10 @@ pub(super) struct Kept {
     pub body_bytes: u64,
     /// Where the next round begins.
     from: u64,
+    /// Where takers were found behind letters that nobody took.
+    resume: Option<u64>,
+    /// The oldest were looked at before the next round, in vain.
+    is_resumed: bool,
     /// How long the next round that is in vain makes them wait.
     pause: Duration,
     /// When the next round is.
@@ -44,13 +52,15 @@ pub(super) struct Kept {
 #[derive(Clone, Debug)]
 struct Letter {
     dead: Dead,
-    /// Queues that have it already.
-    already: Vec<Arc<str>>,
+    /// Who took it already.
+    before: Placed,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Round {
     from: u64,
+    /// Ends when something was taken, so that the oldest get their chance first.
+    is_search: bool,
     /// The first that it has not come to yet.
     at: u64,
     tried: usize,
@@ -62,13 +72,14 @@ impl Kept {
         self.letters.len() as u64
     }
 
-    fn add(&mut self, dead: Dead, already: Vec<Arc<str>>, now: Instant) {
+    fn add(&mut self, dead: Dead, before: Placed, now: Instant) {
         if self.letters.is_empty() {
-            (self.from, self.pause, self.due) = (0, PAUSE_MIN * 2, Some(now + PAUSE_MIN));
+            (self.from, self.resume, self.is_resumed) = (0, None, false);
+            (self.pause, self.due) = (PAUSE_MIN * 2, Some(now + PAUSE_MIN));
         }
         self.bytes += dead.weight();
         self.body_bytes += dead.body_len();
-        self.letters.insert(self.next_id, Letter { dead, already });
+        self.letters.insert(self.next_id, Letter { dead, before });
         self.next_id += 1;
     }
 
@@ -83,18 +94,20 @@ impl Kept {
     /// Something is different: they are tried again at once, all of them.
     pub fn hurry(&mut self, now: Instant) {
         if !self.letters.is_empty() {
-            (self.from, self.pause, self.due) = (0, PAUSE_MIN, Some(now));
+            (self.from, self.resume, self.is_resumed) = (0, None, false);
+            (self.pause, self.due) = (PAUSE_MIN, Some(now));
         }
     }
 
     fn begin(&mut self, now: Instant) -> Option<Round> {
         self.due.take_if(|due| *due <= now)?;
-        Some(Round { from: self.from, at: self.from, tried: 0, taken: 0 })
+        let is_search = self.from > 0 && !std::mem::take(&mut self.is_resumed);
+        Some(Round { from: self.from, is_search, at: self.from, tried: 0, taken: 0 })
     }
 
     fn next(&self, round: &Round) -> Option<(u64, &Letter)> {
-        let (refused, began_late) = (round.tried - round.taken, round.from > 0);
-        let is_over = round.tried == TRIES_MAX || round.taken > 0 && (began_late || refused >= REFUSALS_MAX);
+        let refused = round.tried - round.taken;
+        let is_over = round.tried == TRIES_MAX || round.taken > 0 && (round.is_search || refused >= REFUSALS_MAX);
         let (id, letter) = self.letters.range(round.at..).next().filter(|_| !is_over)?;
         Some((*id, letter))
     }
@@ -102,10 +115,15 @@ impl Kept {
     fn end(&mut self, round: Round, now: Instant) {
         if self.letters.is_empty() {
             self.due = None;
+        } else if self.due.is_some() {
+            // Hurried meanwhile: the next round is to begin as was said then.
         } else if round.taken > 0 {
             let is_cut_short = round.from > 0 || round.tried == TRIES_MAX;
+            self.resume = (round.from > 0).then_some(round.from);
             (self.from, self.pause) = (0, PAUSE_MIN);
             self.due = Some(if is_cut_short { now } else { now + PAUSE_MIN });
+        } else if let Some(from) = self.resume.take() {
+            (self.from, self.is_resumed, self.due) = (from, true, Some(now));
         } else {
             let is_at_end = self.letters.range(round.at..).next().is_none();
             self.from = if is_at_end { 0 } else { round.at };
@@ -132,12 +150,14 @@ impl Backlog {
 
 impl Queue {
     /// Keeps a letter that not everybody took who should have. False if there is no queue any more to keep it in.
-    pub fn keep(self: &Arc<Self>, dead: Dead, already: Vec<Arc<str>>, effects: &mut Effects) -> bool {
+    pub fn keep(self: &Arc<Self>, dead: Dead, before: Placed, effects: &mut Effects) -> bool {
+        // By itself: what it was published with may be long gone, and would stay with it.
+        let dead = Dead { record: Bytes::copy_from_slice(&dead.record), ..dead };
         let mut state = self.state();
         let is_deleted = state.deleted;
         let Some(rules) = state.backlog.rules.as_mut().filter(|_| !is_deleted) else { return false };
         effects.memory += dead.weight() as i64;
-        rules.kept.add(dead, already, effects.now);
+        rules.kept.add(dead, before, effects.now);
         self.look_ahead(&mut state, effects);
         true
     }
@@ -154,16 +174,18 @@ impl Queue {
             }
             round
         };
-        while let Some((id, Letter { dead, already })) = self.next_kept(&round) {
-            let placed = dead.send(&already, effects);
-            let is_taken = dead.refusal(&placed, &already).is_none();
-            round = Round { at: id + 1, tried: round.tried + 1, taken: round.taken + usize::from(is_taken), ..round };
+        while let Some((id, Letter { dead, before })) = self.next_kept(&round) {
+            let placed = dead.send(Some(&before), effects);
+            // Where the promise was taken back this was the last try.
+            let is_done = dead.letters.keeper.is_none() || dead.refusal(&placed, Some(&before)).is_none();
+            round = Round { at: id + 1, tried: round.tried + 1, taken: round.taken + usize::from(is_done), ..round };
             let mut state = self.state();
             let Some(rules) = &mut state.backlog.rules else { return };
-            if is_taken || dead.letters.keeper.is_none() {
+            if is_done {
                 effects.memory -= rules.kept.remove(id).unwrap_or(0) as i64;
             } else if let Some(letter) = rules.kept.letters.get_mut(&id) {
-                letter.already.extend(placed.took);
+                letter.before.took.extend(placed.took);
+                letter.before.delayed |= placed.delayed;
             }
         }
         if let Some(rules) = &mut self.state().backlog.rules {
@@ -177,6 +199,6 @@ impl Queue {
         let rules = state.backlog.rules.as_ref()?;
         let (id, letter) = rules.kept.next(round)?;
         let dead = Dead { letters: rules.letters.clone()?, ..letter.dead.clone() };
-        Some((id, Letter { dead, already: letter.already.clone() }))
+        Some((id, Letter { dead, before: letter.before.clone() }))
     }
 }

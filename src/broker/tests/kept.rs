@@ -1,13 +1,15 @@
 //! Dead letters that their queue promises to deliver at least once.
 
-use super::world::{Peer, Said, World};
+use super::world::{Peer, Said, World, binding};
 use crate::broker::client::Verdict;
 use crate::broker::declare::DeleteRule;
 use crate::broker::vhost::Actor;
 use crate::model::identity::{Permissions, Principal};
 use crate::model::policy::{DeadLetterStrategy, Policies, QueueKind, QueuePolicy};
 use crate::model::table::Field;
-use crate::model::topology::ExchangeKind;
+use crate::model::table::Table;
+use crate::model::topology::{BindingSpec, DestinationKind, ExchangeKind, ExchangeSpec};
+use crate::wire::amqp::{PropertyList, RawTable, table};
 use std::sync::Arc;
 
 fn exchange(name: &str) -> (&'static str, Field) {
@@ -95,10 +97,63 @@ fn a_letter_that_would_go_round_for_ever_waits_for_another_way() {
     let world = World::new();
     let mut peer = world.connect();
     let brief = ("x-message-ttl", Field::I32(10));
-    peer.declare_quorum("round", [exchange(""), key("round"), at_least_once(), reject_publish(), brief]);
+    peer.exchange("graves", ExchangeKind::Fanout);
+    peer.declare_quorum("round", [exchange("graves"), at_least_once(), reject_publish(), brief]);
+    peer.bind("round", "graves", "").expect("bound");
     peer.publish("", "round", "a");
     world.wait(10);
     assert_eq!(held(&world, "round"), (0, 0, 1));
+    peer.declare("dead");
+    peer.bind("dead", "graves", "").expect("bound");
+    world.wait(10_000);
+    assert_eq!((held(&world, "round"), peer.drain("dead").as_str()), ((0, 0, 0), "a"));
+}
+
+#[test]
+fn an_exchange_that_delays_a_letter_gets_it_once_whatever_the_queues_do() {
+    let (world, mut peer) = world_with_room(0);
+    peer.exchange("graves", ExchangeKind::Fanout);
+    let arguments = Table::new().with("x-delayed-type", Field::text("fanout"));
+    let (name, kind) = ("later".to_owned(), ExchangeKind::Delayed);
+    let later = ExchangeSpec { name, kind, durable: false, auto_delete: false, internal: false, arguments };
+    peer.begin().declare_exchange(1, &later).expect("declared");
+    peer.bind("dead", "graves", "").expect("bound");
+    let to_later = BindingSpec { destination_kind: DestinationKind::Exchange, ..binding("later", "graves", "") };
+    peer.begin().bind(1, to_later).expect("bound");
+    peer.declare("late");
+    peer.bind("late", "later", "").expect("bound");
+    peer.declare_quorum("source", [exchange("graves"), at_least_once(), reject_publish()]);
+    let headers = table::encoded(&Table::new().with("x-delay", Field::I32(60_000)));
+    let properties = PropertyList { headers: RawTable::check(&headers).ok(), ..PropertyList::default() };
+    peer.say_with("", "source", properties, false, b"a").expect("published");
+    peer.flush().expect("flushed");
+    reject_all(&mut peer, "source");
+    [100, 200, 400].into_iter().for_each(|pause| world.wait(pause));
+    assert_eq!(held(&world, "source"), (0, 0, 1));
+    let vhost = world.broker.vhost("/").expect("the default space");
+    let published = vhost.exchanges().into_iter().find(|view| &*view.name == "graves").map(|view| view.published);
+    assert_eq!(published, Some(1), "sending again is no new publish");
+    peer.delete("dead").expect("deleted");
+    world.wait(60_000);
+    assert_eq!((held(&world, "source"), peer.drain("late").as_str()), ((0, 0, 0), "a"));
+}
+
+#[test]
+fn letters_that_have_a_way_go_on_behind_thousands_that_have_none() {
+    let world = World::new();
+    let mut peer = world.connect();
+    peer.exchange("in", ExchangeKind::Fanout);
+    peer.exchange("graves", ExchangeKind::Direct);
+    peer.declare_quorum("work", [exchange("graves"), at_least_once(), reject_publish()]);
+    peer.bind("work", "in", "").expect("bound");
+    (0..2_100).for_each(|_| peer.publish("in", "bad", "x"));
+    (0..100).for_each(|_| peer.publish("in", "good", "y"));
+    reject_all(&mut peer, "work");
+    assert_eq!(held(&world, "work"), (0, 0, 2_200));
+    peer.declare("dead");
+    peer.bind("dead", "graves", "good").expect("bound");
+    [10_000, 1_000, 1_000, 1_000, 1_000].into_iter().for_each(|pause| world.wait(pause));
+    assert_eq!((held(&world, "work"), world.view("dead").ready), ((0, 0, 2_100), 100));
 }
 
 #[test]
