@@ -1,4 +1,4 @@
-"""Clients in languages that have no suite to fetch: Java, Go, C, Ruby and Perl, all from Debian. Go's library brings its own tests;
+"""Clients in languages that have no suite to fetch: Java, Go, C and Ruby, all from Debian. Go's library brings its own tests;
 the others run programs of our own under `apps/`, which print a line a check."""
 
 import os
@@ -55,15 +55,13 @@ def program(name: str, command: list, *packages: str):
 
 C = program("amqp-tools", ["bash", APPS / "amqp_tools.sh"], "amqp-publish:amqp-tools")
 RUBY = program("bunny", ["ruby", APPS / "bunny.rb"], "ruby:ruby", "/usr/share/doc/ruby-bunny/copyright:ruby-bunny")
-PERL = program("anyevent-rabbitmq", ["perl", APPS / "anyevent_rabbitmq.pl"], "/usr/share/perl5/AnyEvent/RabbitMQ.pm:libanyevent-rabbitmq-perl")
 
 SUITES = {
     suite.name: suite
     for suite in (
-        Suite("java", "", java, needs=("amqp", "management"), settings={"REACTOR_LIMITS_QUEUE_BYTES_MAX": "64MiB"}),
+        Suite("java", "48 · 0 · 0", java, needs=("amqp", "management"), settings={"REACTOR_LIMITS_QUEUE_BYTES_MAX": "64MiB"}),
         Suite("amqp091-go", "116 · 0 · 0", go),
         Suite("amqp-tools", "11 · 0 · 0", C),
         Suite("bunny", "12 · 0 · 0", RUBY),
-        Suite("anyevent-rabbitmq", "", PERL),
     )
 }
