@@ -395,8 +395,11 @@ fn random_clients_lose_nothing_and_get_everything_once_and_in_order() {
     }
 }
 
+/// `SIM_STEPS=1000000` takes as many steps.
 #[test]
-fn a_seed_nobody_chose_finds_nothing_either() {
-    let seed = Rng::unseeded().draw();
-    run(seed, 1_500);
+fn seeds_nobody_chose_find_nothing_either() {
+    const STEPS: usize = 1_500;
+    let asked = std::env::var("SIM_STEPS").ok().and_then(|steps| steps.parse::<usize>().ok());
+    let mut seeds = Rng::unseeded();
+    (0..asked.unwrap_or(STEPS).div_ceil(STEPS)).for_each(|_| run(seeds.draw(), STEPS));
 }
