@@ -143,7 +143,9 @@ export function argumentWords(name: string, value: unknown, q: Pick<Queue, "argu
     case "x-dead-letter-exchange":
       return "rejected, expired and crowded-out messages are published there";
     case "x-dead-letter-strategy":
-      return value === "at-least-once" ? "with overflow reject-publish, those that nobody takes stay here and are sent again" : null;
+      return value === "at-least-once"
+        ? "with overflow reject-publish, those that nobody takes stay here and are sent again"
+        : null;
     case "x-max-priority":
       return "higher priorities are delivered first";
     case "x-single-active-consumer":
