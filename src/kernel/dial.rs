@@ -16,6 +16,13 @@ pub async fn tcp(to: SocketAddr, limit: Duration) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
+/// As [`tcp`], for threads that block, such as a load generator's.
+pub fn tcp_blocking(to: SocketAddr, limit: Duration) -> io::Result<std::net::TcpStream> {
+    let stream = std::net::TcpStream::connect_timeout(&to, limit)?;
+    stream.set_nodelay(true)?;
+    Ok(stream)
+}
+
 /// As [`tcp_blocking`], from another network namespace (an open file such as those in `/run/netns`) than this process's; that needs
 /// CAP_SYS_ADMIN. Linux, namespaces(7).
 pub fn tcp_blocking_from(namespace: OwnedFd, to: SocketAddr, limit: Duration) -> io::Result<std::net::TcpStream> {
@@ -25,11 +32,4 @@ pub fn tcp_blocking_from(namespace: OwnedFd, to: SocketAddr, limit: Duration) ->
         tcp_blocking(to, limit)
     })?;
     dial.join().map_err(|_| io::Error::other("the dialling thread broke"))?
-}
-
-/// The same for threads that block, such as a load generator's.
-pub fn tcp_blocking(to: SocketAddr, limit: Duration) -> io::Result<std::net::TcpStream> {
-    let stream = std::net::TcpStream::connect_timeout(&to, limit)?;
-    stream.set_nodelay(true)?;
-    Ok(stream)
 }

@@ -145,18 +145,18 @@ async fn dead_letters_that_nobody_takes_are_counted_until_somebody_does() {
         "x-queue-type": "quorum", "x-overflow": "reject-publish", "x-dead-letter-strategy": "at-least-once",
         "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead",
     });
-    assert_eq!(ask(&reactor, "PUT", "/api/queues/%2F/work", json!({ "arguments": arguments })).await.0, 201);
-    let message = json!({ "routing_key": "work", "payload": "x", "payload_encoding": "string", "properties": {} });
+    assert_eq!(ask(&reactor, "PUT", "/api/queues/%2F/jobs", json!({ "arguments": arguments })).await.0, 201);
+    let message = json!({ "routing_key": "jobs", "payload": "x", "payload_encoding": "string", "properties": {} });
     ask(&reactor, "POST", "/api/exchanges/%2F/amq.default/publish", message).await;
     let reject = json!({ "count": 1, "ackmode": "reject_requeue_false", "encoding": "auto" });
-    ask(&reactor, "POST", "/api/queues/%2F/work/get", reject.clone()).await;
-    let queue = get(&reactor, "/api/queues/%2F/work").await;
+    ask(&reactor, "POST", "/api/queues/%2F/jobs/get", reject).await;
+    let queue = get(&reactor, "/api/queues/%2F/jobs").await;
     let counts = ["messages", "messages_ready", "messages_unacknowledged", "messages_dlx"].map(|name| queue[name].clone());
     assert_eq!((counts, &queue["message_bytes"]), ([1, 0, 0, 1].map(Value::from), &queue["message_bytes_dlx"]));
     assert_eq!(ask(&reactor, "PUT", "/api/queues/%2F/dead", json!({})).await.0, 201);
     let arrived = async || get(&reactor, "/api/queues/%2F/dead").await["messages"] == 1;
     wait_until("the letter arrives", DEADLINE, arrived).await;
-    assert_eq!(get(&reactor, "/api/queues/%2F/work").await["messages"], 0);
+    assert_eq!(get(&reactor, "/api/queues/%2F/jobs").await["messages"], 0);
 }
 
 #[tokio::test]
